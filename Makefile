@@ -1,0 +1,36 @@
+# Two commands for a fresh machine with Python 3.11, git and make: `make demo` and `make test`.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: demo test check format clean
+
+demo: .venv/.demo  ## ERD, FT and the joint bound on the embedded data set, from nothing to a table and a picture
+	$(BIN)/episodica run quickstart --out runs
+
+test: .venv/.dev  ## formatting, lint, types and tests
+	$(BIN)/ruff format --check src tests
+	$(BIN)/ruff check src tests
+	$(BIN)/pyright
+	$(BIN)/pytest -n 2 --dist worksteal
+
+check: .venv/.dev  ## the quick half of `make test`: formatting, lint and types
+	$(BIN)/ruff format --check src tests && $(BIN)/ruff check src tests && $(BIN)/pyright
+
+format: .venv/.dev
+	$(BIN)/ruff format src tests && $(BIN)/ruff check --fix src tests
+
+clean:
+	rm -rf .venv
+
+.venv/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit("episodica needs Python 3.11 or newer: make PYTHON=python3.11") if sys.version_info < (3, 11) else 0'
+	$(PYTHON) -m venv .venv
+
+.venv/.demo: .venv/bin/python pyproject.toml constraints.txt
+	$(PIP) --editable '.[report]'
+	touch $@
+
+.venv/.dev: .venv/bin/python pyproject.toml constraints.txt
+	$(PIP) --editable '.[report,dev]'
+	touch $@

@@ -1,0 +1,46 @@
+"""Incremental meta-learning for few-shot image recognition.
+
+`run` trains and evaluates a recipe and returns its results; the pieces can be used alone.
+"""
+
+from episodica.api import plan, run
+from episodica.config import RunConfig
+from episodica.data.dataset import Arrays, Dataset
+from episodica.data.sampling import draw_episodes
+from episodica.data.stream import TaskStream
+from episodica.engine.problem import load_problem, new_learner
+from episodica.errors import InputError
+from episodica.learners.learner import Learner
+from episodica.learners.protonet import ProtoNet
+from episodica.memory import Memory
+from episodica.methods.method import Method, Step
+from episodica.models.backbone import Backbone
+from episodica.models.conv4 import Conv4
+from episodica.records.results import Results
+from episodica.types import Embedded, Episodes, Pool, Pools, Shape
+
+__all__ = [
+    "Arrays",
+    "Backbone",
+    "Conv4",
+    "Dataset",
+    "Embedded",
+    "Episodes",
+    "InputError",
+    "Learner",
+    "Memory",
+    "Method",
+    "Pool",
+    "Pools",
+    "ProtoNet",
+    "Results",
+    "RunConfig",
+    "Shape",
+    "Step",
+    "TaskStream",
+    "draw_episodes",
+    "load_problem",
+    "new_learner",
+    "plan",
+    "run",
+]

@@ -1,0 +1,161 @@
+"""The command `episodica`: what a person types, and what the person is told."""
+
+import json
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any, Literal, NoReturn
+
+import yaml
+from cyclopts import App, CycloptsError, Parameter
+from rich.console import Console
+from rich.markup import escape
+
+from episodica.errors import FolderInUse, InputError
+
+OK, FAILED, BAD_INPUT, IN_USE, INTERRUPTED = 0, 1, 2, 3, 130
+
+screen = Console()
+complaints = Console(stderr=True)
+app = App(
+    name="episodica",
+    help="Incremental meta-learning for few-shot image recognition.",
+    version=version("episodica"),
+    console=screen,
+    error_console=complaints,
+)
+
+Tokens = Annotated[str, Parameter(name="RECIPE --KEY.PATH", allow_leading_hyphen=True, show=False)]
+
+
+@app.command(usage="Usage: episodica run [RECIPE] [--key.path VALUE ...] [OPTIONS]")
+def run(
+    *tokens: Tokens,
+    out: Annotated[Path, Parameter(help="folder in which each run has a folder of its own")] = Path("runs"),
+    dry_run: Annotated[bool, Parameter(help="print the resolved runs and stop", negative="")] = False,
+    as_json: Annotated[bool, Parameter(name="--json", help="with --dry-run: as a JSON list", negative="")] = False,
+) -> int:
+    """Train and evaluate a recipe: one run, or a grid of them.
+
+    RECIPE is the name of a packaged recipe (`episodica list recipes`) or a YAML file; with none, quickstart. Every field
+    of the config can be set with `--key.path VALUE`, such as `--method.name erd --method.p 0.4 --seed "[0, 1]"`; a list
+    where one value is expected makes a run of each. `episodica list` shows all fields. Running the same again continues
+    where it stopped.
+    """
+    from episodica.sweep.grid import load_recipe, plan
+
+    name, overrides = parse(tokens)
+    recipe = load_recipe(name)
+    configs = plan(recipe, overrides)
+    if as_json and not dry_run:
+        raise InputError("--json goes with --dry-run: results are in results.json of each run folder")
+    if dry_run:
+        return _show_plan(configs, as_json)
+    return _run_all(recipe.name, configs, out)
+
+
+def parse(tokens: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    """[RECIPE] --a.b VALUE --c=VALUE ... -> recipe, {"a.b": value, "c": value}; values are read as YAML."""
+    recipe, overrides, rest = None, {}, list(tokens)
+    while rest:
+        token = rest.pop(0)
+        if not token.startswith("--"):
+            if recipe is not None:
+                raise InputError(f'two recipes, "{recipe}" and "{token}": give one, and options as --key.path VALUE')
+            recipe = token
+            continue
+        key, equals, text = token[2:].partition("=")
+        if not equals:
+            if not rest or rest[0].startswith("--"):
+                raise InputError(f"--{key} needs a value: --{key} VALUE")
+            text = rest.pop(0)
+        try:
+            overrides[key] = yaml.safe_load(text)
+        except yaml.YAMLError:
+            overrides[key] = text
+    return recipe or "quickstart", overrides
+
+
+def _show_plan(configs: Sequence[Any], as_json: bool) -> int:
+    resolved = [{"run": config.run_id, "config": config.tree()} for config in configs]
+    if as_json:
+        sys.stdout.write(json.dumps(resolved, indent=2) + "\n")
+    else:
+        sys.stdout.write(yaml.safe_dump_all(resolved, sort_keys=False))
+    return OK
+
+
+def _run_all(name: str, configs: Sequence[Any], out: Path) -> int:
+    from episodica.engine.device import keep_freed_memory
+    from episodica.engine.run import stopping_gently
+    from episodica.records.progress import ProgressBars
+    from episodica.records.table import labels
+    from episodica.sweep.local import run_all
+
+    keep_freed_memory()
+    with stopping_gently() as stop, ProgressBars(screen, labels(configs)) as bars:
+        outcome = run_all(configs, out, bars.follow, stop)
+    if outcome.finished:
+        _show_results(name, outcome.finished, out)
+    for config, error in outcome.failed:
+        complaints.print(f"[red]{config.run_id} failed:[/] {escape(_one_line(error))}")
+    if outcome.interrupted:
+        screen.print("Interrupted; everything is saved. Run the same command again to continue.")
+        return INTERRUPTED
+    return exit_code(outcome.failed[0][1]) if outcome.failed else OK
+
+
+def _show_results(name: str, runs: Sequence[Any], out: Path) -> None:
+    from episodica.records.table import results_table
+    from episodica.report.figures import curves
+
+    screen.print(results_table(runs))
+    picture = out / f"{name}.png"
+    try:
+        curves(runs, picture, f"{name}: {runs[0][1].dataset}, {runs[0][1].tasks} tasks")
+        drawn = f", the curves are in {picture}"
+    except InputError as error:
+        drawn = f" (no picture: {error})"
+    screen.print(f"Everything was written to {out}{'/'}: a folder for each run{drawn}.", soft_wrap=True)
+
+
+@app.command(name="list")
+def show(what: Literal["all", "methods", "learners", "backbones", "datasets", "recipes", "config"] = "all", /) -> int:
+    """Show what there is, with each field, its default and its meaning.
+
+    Parameters
+    ----------
+    what
+        methods, learners, backbones, datasets, recipes, config (the sections that every run has), or all
+    """
+    from episodica.records.catalogue import catalogue
+
+    for part in catalogue(what):
+        screen.print(part)
+    return OK
+
+
+def exit_code(error: BaseException) -> int:
+    if isinstance(error, FolderInUse):
+        return IN_USE
+    return BAD_INPUT if isinstance(error, InputError) else FAILED
+
+
+def _one_line(error: BaseException) -> str:
+    if isinstance(error, InputError):
+        return str(error)
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror} ({error.filename or 'while writing'}); run the same command again to continue"
+    return f"{type(error).__name__}: {error} (details in error.log of its folder)"
+
+
+def main() -> NoReturn:
+    try:
+        code = app(exit_on_error=False, print_error=False)
+    except (InputError, CycloptsError) as error:
+        complaints.print(f"[red]error:[/] {escape(str(error))}", soft_wrap=True)
+        code = exit_code(error) if isinstance(error, InputError) else BAD_INPUT
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    sys.exit(code or OK)

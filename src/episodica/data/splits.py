@@ -1,0 +1,92 @@
+"""Which class belongs to which task and which image is a test image. A split is data: it is written and has a hash."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from hashlib import blake2b
+
+import numpy as np
+import torch
+
+from episodica.errors import InputError
+from episodica.rng import generator
+
+Rows = dict[int, list[int]]  # class -> rows of the store
+
+
+@dataclass(frozen=True)
+class Split:
+    """Disjoint rows: train and test of each task, and all images of the unseen classes."""
+
+    train: tuple[Rows, ...]
+    test: tuple[Rows, ...]
+    unseen: Rows
+    fingerprint: str  # of the images that the rows point to
+
+    @property
+    def hash(self) -> str:
+        return blake2b(json.dumps(asdict(self), sort_keys=True).encode(), digest_size=16).hexdigest()
+
+    def to_json(self) -> str:
+        return json.dumps({"hash": self.hash, **asdict(self)}, separators=(",", ":"))
+
+
+def make_split(
+    labels: np.ndarray,
+    *,
+    tasks: int,
+    order: str,
+    seed: int,
+    test_per_class: int,
+    unseen_classes: int,
+    fingerprint: str = "",
+    groups: Iterable[int] | None = None,
+) -> Split:
+    classes = int(labels.max()) + 1
+    stream_classes = classes - unseen_classes
+    if stream_classes < 2 * tasks:
+        raise InputError(
+            f"stream.tasks = {tasks}: {classes} classes less {unseen_classes} unseen ones leave {stream_classes} for the "
+            f"stream, and a task needs at least 2: use at most {max(stream_classes // 2, 0)} tasks or fewer unseen_classes"
+        )
+    ordered = _class_order(classes, unseen_classes, order, seed, groups)
+    by_class = _rows_by_class(labels, order, seed)
+    short = [c for c in ordered[:stream_classes] if len(by_class[c]) <= test_per_class]
+    if short:
+        raise InputError(
+            f"stream.test_per_class = {test_per_class} leaves no training image of class {short[0]}, "
+            f"which has {len(by_class[short[0]])}: use a smaller number"
+        )
+    parts = [part.tolist() for part in np.array_split(np.array(ordered[:stream_classes]), tasks)]
+    return Split(
+        train=tuple({c: by_class[c][test_per_class:] for c in part} for part in parts),
+        test=tuple({c: by_class[c][:test_per_class] for c in part} for part in parts),
+        unseen={c: by_class[c] for c in ordered[stream_classes:]},
+        fingerprint=fingerprint,
+    )
+
+
+def _class_order(classes: int, unseen: int, order: str, seed: int, groups: Iterable[int] | None) -> list[int]:
+    """Stream classes in their order of arrival, then the unseen ones."""
+    if order == "natural":
+        return list(range(classes))
+    shuffled = torch.randperm(classes, generator=generator("classes", seed)).tolist()
+    if order == "seeded":
+        return shuffled
+    if groups is None:
+        raise InputError("stream.order = grouped: this data set has no groups of classes; use seeded or natural")
+    rank = {group: i for i, group in enumerate(dict.fromkeys(np.array(list(groups))[shuffled].tolist()))}
+    group_of = dict(enumerate(groups))
+    stream = shuffled[: classes - unseen]
+    return sorted(stream, key=lambda c: rank[group_of[c]]) + shuffled[classes - unseen :]
+
+
+def _rows_by_class(labels: np.ndarray, order: str, seed: int) -> Rows:
+    """The rows of each class; the first ones will be its test images."""
+    found: Rows = {}
+    for c in range(int(labels.max()) + 1):
+        rows = np.flatnonzero(labels == c)
+        if order != "natural":
+            rows = rows[torch.randperm(len(rows), generator=generator("images", seed, c)).numpy()]
+        found[c] = rows.tolist()
+    return found

@@ -1,0 +1,59 @@
+"""The gate to the images: in a session only the current task and the memory can be read, whoever asks."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from episodica.config import AugmentConfig
+from episodica.data import augment
+from episodica.data.store import ImageStore
+from episodica.engine.embedder import embed_all
+from episodica.learners.learner import Learner
+from episodica.rng import Generators
+from episodica.types import Pools
+
+
+class Access:
+    """What a method may use besides its pools: guarded images, embeddings of them, draws, and a word to the user."""
+
+    def __init__(
+        self,
+        store: ImageStore,
+        how: AugmentConfig,
+        device: torch.device,
+        pools: Pools,
+        rng: Generators,
+        notice: Callable[[str], None],
+    ) -> None:
+        self._store, self._how, self._device = store, how, device
+        self._permitted = torch.zeros(len(store), dtype=torch.bool)
+        self._permitted[pools.seen.images()] = True
+        self.rng = rng
+        self.notice = notice
+
+    @property
+    def rows(self) -> Tensor:
+        """All rows that may be read in this session."""
+        return self._permitted.nonzero().flatten()
+
+    def images(self, rows: Tensor) -> Tensor:
+        """uint8 [M, H, W, 3] on the device."""
+        if not bool(self._permitted[rows].all()) or bool((rows < 0).any()):
+            refused = rows[(rows < 0) | ~self._permitted[rows]]
+            raise PermissionError(
+                f"rows {refused[:5].tolist()} belong neither to the current task nor to the memory: "
+                "images of past tasks are gone, those of tests and future tasks are not for training"
+            )
+        return self._store.read(rows).to(self._device)
+
+    def augmented(self, rows: Tensor, g: torch.Generator) -> Tensor:
+        return augment.augmented(self.images(rows), self._how, g)
+
+    def embed(self, learner: Learner, rows: Tensor) -> Tensor:
+        """Evaluation-mode embeddings of images as they are. [M, *E]"""
+        return embed_all(learner, rows, lambda chunk: augment.plain(self.images(chunk), self._how))
+
+    def embed_for_choice(self, learner: Learner, rows: Tensor) -> Tensor:
+        """The same on the view on which exemplars are chosen."""
+        return embed_all(learner, rows, lambda chunk: augment.centred(self.images(chunk), self._how))

@@ -1,0 +1,43 @@
+"""Evaluation: each image is embedded once, then all episodes are drawn and answered in a few batched products.
+
+Episodes depend on the split and `eval.seed` alone, so every method and every seed answers the same questions.
+"""
+
+from collections.abc import Iterator
+
+import torch
+from torch import Generator, Tensor
+
+from episodica.data.sampling import draw_episodes
+from episodica.engine.embedder import Embeddings, embed_all
+from episodica.engine.problem import Problem
+from episodica.learners.learner import Learner
+from episodica.rng import generator
+from episodica.types import Embedded, Pool, Shape
+
+EPISODES_AT_ONCE = 250
+UNSEEN = "unseen"
+
+
+def examine(learner: Learner, problem: Problem, session: int) -> Iterator[tuple[str, Shape, Tensor]]:
+    """Per-episode accuracies of the unseen classes and of each seen task ("0", "1", ...), for each shape asked for."""
+    stream, config = problem.stream, problem.config
+    pools = {UNSEEN: stream.unseen} | {str(task): stream.test[task] for task in stream.seen(session)}
+    for name, pool in pools.items():
+        rows = pool.images()
+        embeddings = Embeddings.of(rows, embed_all(learner, rows, problem.pixels))
+        for shape in config.evaluation_shapes:
+            g = generator("evaluation", config.eval.seed, name, shape.way, shape.shots)
+            yield name, shape, episode_accuracies(learner, embeddings, pool, shape, g)
+
+
+def episode_accuracies(learner: Learner, embeddings: Embeddings, pool: Pool, shape: Shape, g: Generator) -> Tensor:
+    """Share of queries answered rightly in each of B episodes drawn from a pool. [B]"""
+    episodes = draw_episodes(pool, shape, g)
+    found = []
+    with torch.no_grad():
+        for rows in episodes.rows.split(EPISODES_AT_ONCE):
+            batch = Embedded.of(embeddings[rows], episodes.shots)
+            answers = learner.classify(batch).argmax(-1)
+            found.append((answers == batch.labels).float().mean(-1).cpu())
+    return torch.cat(found)

@@ -1,0 +1,100 @@
+"""From drawn rows to embeddings: one gather, one augmentation, one student forward, and the old model when asked."""
+
+from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
+from functools import cached_property
+
+import torch
+from torch import Generator, Tensor
+
+from episodica.engine.access import Access
+from episodica.engine.embedder import Embeddings
+from episodica.learners.learner import Learner
+from episodica.methods.method import Step
+from episodica.types import Embedded, Episodes
+
+
+def frozen(learner: Learner) -> Learner:
+    """A copy that stays as it is: evaluation mode, no gradient of its own."""
+    return deepcopy(learner).eval().requires_grad_(False)
+
+
+class Forward:
+    """Turns the draws of a step into a `Step`.
+
+    `split_bn` embeds every support and query set as a batch of its own. With `cache` the old model has embedded each
+    permitted image once at the start of the session, which is right only where augmentation is not random.
+    """
+
+    def __init__(
+        self, access: Access, learner: Learner, teacher: Learner | None, *, split_bn: bool, cache: bool
+    ) -> None:
+        self._access, self._learner, self._teacher = access, learner, teacher
+        self._split_bn = split_bn
+        self._cached = cache
+
+    def __call__(self, draws: Mapping[str, Episodes], g: Generator) -> Step:
+        rows = torch.cat([episodes.rows.flatten() for episodes in draws.values()])
+        pixels = self._access.augmented(rows, g)
+        embeddings = self._student_by_part(draws, pixels) if self._split_bn else self._learner.embed(pixels)
+        sizes = [episodes.rows.numel() for episodes in draws.values()]
+        new = {name: _embedded(part, draws[name]) for name, part in _parts(draws, embeddings.split(sizes))}
+        images = dict(_parts(draws, pixels.split(sizes)))
+        old = Lazy(draws, lambda name: _embedded(self._old(draws[name], images[name]), draws[name]))
+        return Step(self._learner, new, self._teacher, old)
+
+    def _student_by_part(self, draws: Mapping[str, Episodes], pixels: Tensor) -> Tensor:
+        is_support = torch.cat([_is_support(episodes) for episodes in draws.values()])
+        name_of = torch.cat([torch.full((e.rows.numel(),), i) for i, e in enumerate(draws.values())])
+        part_of = 2 * name_of + ~is_support
+        places = [(part_of == part).nonzero().flatten() for part in range(2 * len(draws))]
+        embeddings = torch.cat([self._learner.embed(pixels[place.to(pixels.device)]) for place in places])
+        return embeddings[torch.cat(places).argsort().to(embeddings.device)]
+
+    def _old(self, episodes: Episodes, pixels: Tensor) -> Tensor:
+        assert self._teacher is not None, "the first session has no old model"
+        if self._cached:
+            return self._table[episodes.rows.flatten()]
+        with torch.no_grad():
+            return self._teacher.embed(pixels)
+
+    @cached_property
+    def _table(self) -> Embeddings:
+        """The old model's embedding of every permitted image."""
+        assert self._teacher is not None
+        rows = self._access.rows
+        return Embeddings.of(rows, self._access.embed(self._teacher, rows))
+
+
+class Lazy(Mapping[str, Embedded]):
+    """A mapping whose values are computed once, when asked for."""
+
+    def __init__(self, names: Mapping[str, object], compute: Callable[[str], Embedded]) -> None:
+        self._names, self._compute = tuple(names), compute
+        self._known: dict[str, Embedded] = {}
+
+    def __getitem__(self, name: str) -> Embedded:
+        if name not in self._names:
+            raise KeyError(name)
+        if name not in self._known:
+            self._known[name] = self._compute(name)
+        return self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def _parts(draws: Mapping[str, Episodes], parts: tuple[Tensor, ...]) -> Iterator[tuple[str, Tensor]]:
+    return zip(draws, parts, strict=True)
+
+
+def _embedded(embeddings: Tensor, episodes: Episodes) -> Embedded:
+    return Embedded.of(embeddings.unflatten(0, tuple(episodes.rows.shape)), episodes.shots)
+
+
+def _is_support(episodes: Episodes) -> Tensor:
+    place = torch.arange(episodes.rows.shape[-1]).expand(episodes.rows.shape)
+    return (place < episodes.shots).flatten()

@@ -1,0 +1,94 @@
+"""What a config stands for before anything is trained: images, split, stream, and a freshly initialised learner."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from episodica.config import RunConfig
+from episodica.data import augment
+from episodica.data.dataset import Arrays, Dataset
+from episodica.data.sampling import MIN_WAY
+from episodica.data.splits import Split, make_split
+from episodica.data.store import ImageStore
+from episodica.data.stream import TaskStream
+from episodica.engine.device import pick_device
+from episodica.errors import InputError
+from episodica.learners.learner import Learner
+from episodica.memory import Memory
+from episodica.methods.method import Method
+from episodica.rng import seeded
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    config: RunConfig
+    store: ImageStore
+    split: Split
+    stream: TaskStream  # as the method takes it: joint merges the tasks
+    device: torch.device
+
+    def pixels(self, rows: Tensor) -> Tensor:
+        """Any images as evaluation sees them; training goes through the gate of `Access` instead."""
+        return augment.plain(self.store.read(rows).to(self.device), self.config.augment)
+
+
+def load_problem(config: RunConfig) -> Problem:
+    dataset: Dataset = config.data.build()
+    arrays = dataset.load()
+    split = split_of(config, dataset, arrays)
+    method: Method = config.method.build()
+    stream = method.stream(TaskStream.of(split))
+    stream.check((config.training_shape, *config.evaluation_shapes))
+    if method.replays:
+        _check_memory(config, stream)
+    return Problem(config, ImageStore(arrays.images), split, stream, pick_device(config.device))
+
+
+def split_of(config: RunConfig, dataset: Dataset, arrays: Arrays) -> Split:
+    asked = config.stream
+    return make_split(
+        arrays.labels,
+        tasks=asked.tasks,
+        order=asked.order,
+        seed=asked.seed,
+        test_per_class=asked.test_per_class or dataset.test_per_class,
+        unseen_classes=asked.unseen_classes or dataset.unseen_classes,
+        fingerprint=arrays.fingerprint,
+        groups=arrays.groups,
+    )
+
+
+def new_learner(config: RunConfig, device: torch.device) -> Learner:
+    with seeded("initialisation", config.seed):
+        learner: Learner = config.learner.build(backbone=config.backbone.build())
+    return learner.to(device, memory_format=torch.channels_last)
+
+
+def new_method(config: RunConfig, device: torch.device) -> Method:
+    with seeded("method", config.seed):
+        method: Method = config.method.build()
+    return method.to(device)
+
+
+def _check_memory(config: RunConfig, stream: TaskStream) -> None:
+    """Before any training: the memory must be able to fill an episode in every later session."""
+    past = sum(len(pool) for pool in stream.train[:-1])
+    if not past:
+        return
+    fewest, shots = Memory(config.memory).smallest(past), config.shape.shots
+    if fewest < shots + 1:
+        raise InputError(
+            f"{shots}-shot episodes need at least {shots + 1} exemplars a class, but the memory leaves {fewest} for each "
+            f"of {past} past classes: raise memory.per_class or memory.total, or lower shape.shots"
+        )
+
+
+def notices(config: RunConfig, stream: TaskStream) -> list[str]:
+    """What a user should know about how the config meets the data."""
+    smallest = min(len(pool) for pool in (*stream.train, *stream.test, stream.unseen))
+    ways = {config.shape.way, *(shape.way for shape in config.evaluation_shapes)}
+    found = []
+    if smallest < max(ways):
+        found.append(f"the smallest task has {smallest} classes: its episodes are {max(smallest, MIN_WAY)}-way")
+    return found

@@ -1,0 +1,188 @@
+"""The training loop, the only one: sessions and steps, then memory and evaluation, with checkpoints on the way."""
+
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import Adam, Optimizer
+
+from episodica.engine import checkpoint
+from episodica.engine.access import Access
+from episodica.engine.checkpoint import Checkpoints, Progress
+from episodica.engine.evaluate import examine
+from episodica.engine.forward import Forward, frozen
+from episodica.engine.problem import Problem, new_learner, new_method, notices
+from episodica.errors import InputError, Interrupted
+from episodica.memory import Memory
+from episodica.records.results import Ledger
+from episodica.records.run import EventLog, RunFolder
+from episodica.rng import generator
+from episodica.types import Pools
+
+Tell = Callable[[Mapping[str, Any]], None]
+
+
+class Trainer:
+    """Carries a run from where its last checkpoint left it to the end."""
+
+    def __init__(self, problem: Problem, folder: RunFolder, watch: Tell, stop: Callable[[], bool]) -> None:
+        self.problem, self.config, self.stream = problem, problem.config, problem.stream
+        self.folder, self.watch, self.stop = folder, watch, stop
+        self.checkpoints = Checkpoints(folder.checkpoints)
+        self.learner = new_learner(self.config, problem.device)
+        self.method = new_method(self.config, problem.device)
+        self.memory = Memory(self.config.memory)
+        self.ledger = Ledger(self.config, problem.split.hash)
+        self.session = self.step = 0
+        self.seconds_train = 0.0
+        self.saved_at = time.monotonic()
+
+    def run(self) -> None:
+        progress = self.checkpoints.latest()
+        tensors = {} if progress is None else self._restore(progress)
+        with EventLog(self.folder.path / "events.jsonl", keep=progress.events if progress else 0) as self.log:
+            for text in () if progress else notices(self.config, self.stream):
+                self._notice(text)
+            while self.session < len(self.stream.train):
+                self._session(tensors)
+                self.session, self.step, self.seconds_train, tensors = self.session + 1, 0, 0.0, {}
+
+    def _session(self, tensors: Mapping[str, Tensor]) -> None:
+        """One task, from its start or, where there are `tensors` of a checkpoint within it, from there."""
+        pools = Pools(self.stream.train[self.session], self.memory.pool())
+        rng = partial(generator, self.config.seed, self.session)
+        access = Access(self.problem.store, self.config.augment, self.problem.device, pools, rng, self._notice)
+        teacher = frozen(self.learner) if self.session else None
+        if tensors and teacher is not None:
+            checkpoint.restore_module("learner", teacher, self.checkpoints.at_end_of(self.session - 1))
+        if not tensors:
+            self._tell("session", classes=len(pools.current), memory=len(self.memory))
+            self.method.begin(access, pools)
+        optimizer = Adam([*self.learner.parameters(), *self.method.parameters()], lr=self.config.train.lr, fused=True)
+        checkpoint.restore_optimizer(optimizer, tensors)
+
+        self._train(pools, self._forward(access, teacher), optimizer)
+        if self.method.replays:
+            self.memory.add(pools.current, partial(access.embed_for_choice, self.learner), rng("engine.memory"))
+        self.method.end(access, pools)
+        self._evaluate()
+        self._save({}, ended=True)
+
+    @property
+    def epochs(self) -> int:
+        return self.config.epochs * self.stream.lengths[self.session]
+
+    @property
+    def steps(self) -> int:
+        return self.epochs * self.config.train.episodes
+
+    def _forward(self, access: Access, teacher: Any) -> Forward:
+        """The old model's embeddings are cached exactly where each image has one view and is drawn once on average."""
+        bn, shape = self.config.train.bn, self.config.training_shape
+        drawn = self.steps * shape.episodes * shape.way * (shape.shots + shape.queries)
+        return Forward(
+            access,
+            self.learner,
+            teacher,
+            split_bn=bn == "split" or (bn == "released" and self.session == 0),
+            cache=not self.config.augment.random and len(access.rows) <= drawn,
+        )
+
+    def _train(self, pools: Pools, forward: Forward, optimizer: Optimizer) -> None:
+        train, shape = self.config.train, self.config.training_shape
+        self.learner.train()
+        self.method.train()
+        while self.step < self.steps:
+            started = time.perf_counter()
+            epoch = self.step // train.episodes
+            for group in optimizer.param_groups:
+                group["lr"] = train.lr * train.decay ** (train.parts * epoch // self.epochs)
+            rng = partial(generator, self.config.seed, self.session, self.step)
+            terms = self.method.loss(forward(self.method.draw(pools, shape, rng), rng("engine.augment")))
+            loss = torch.stack(list(terms.values())).sum()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            self.step += 1
+            self.seconds_train += time.perf_counter() - started
+            if self.step % train.log_every == 0 or self.step == self.steps:
+                self._log_step(epoch, terms, optimizer.param_groups[0]["lr"])
+            if self.step == self.steps or time.monotonic() - self.saved_at >= train.checkpoint_seconds or self.stop():
+                self._save(checkpoint.optimizer_tensors(optimizer), ended=False)
+            self._stop_if_asked()
+
+    def _evaluate(self) -> None:
+        started = time.perf_counter()
+        accuracies = {}
+        for name, shape, found in examine(self.learner, self.problem, self.session):
+            accuracies[name, shape] = found.double().numpy()
+            mean = float(accuracies[name, shape].mean())
+            self._tell("evaluation", on=name, way=shape.way, shots=shape.shots, mean=mean)
+            self._stop_if_asked()
+        classes = sum(len(pool) for pool in self.stream.train[: self.session + 1])
+        rows = self.ledger.add(classes, accuracies, self.seconds_train, time.perf_counter() - started)
+        self._tell("result", **rows[0].model_dump())
+        names = {f"{shape.way}way-{shape.shots}shot-{name}": values for (name, shape), values in accuracies.items()}
+        self.folder.write_episodes(self.session, names)
+        self.folder.write("exemplars.json", {"session": self.session + 1, "classes": self.memory.to_json()})
+
+    def _log_step(self, epoch: int, terms: Mapping[str, Tensor], lr: float) -> None:
+        loss = {name: term.item() for name, term in terms.items()}
+        if not all(abs(value) < float("inf") for value in loss.values()):
+            raise InputError(
+                f"the loss is no longer finite in session {self.session + 1} at step {self.step} ({loss}): "
+                "lower train.lr, or look at the images"
+            )
+        self._tell("step", step=self.step, epoch=epoch + 1, lr=lr, loss=loss, seconds=self.seconds_train)
+
+    def _tell(self, event: str, **values: Any) -> None:
+        record = {"event": event, "session": self.session + 1, **values}
+        self.log(record)
+        self.watch(record | {"steps": self.steps, "epochs": self.epochs, "sessions": len(self.stream.train)})
+
+    def _notice(self, text: str) -> None:
+        self._tell("notice", text=text)
+
+    def _stop_if_asked(self) -> None:
+        if self.stop():
+            raise Interrupted
+
+    def _save(self, optimizer: Mapping[str, Tensor], *, ended: bool) -> None:
+        progress = Progress(
+            session=self.session,
+            step=self.step,
+            ended=ended,
+            events=self.log.position(),
+            seconds_train=self.seconds_train,
+            split=self.problem.split.hash,
+            memory=self.memory.to_json(),
+            results=self.ledger.to_json(),
+        )
+        modules = {
+            **checkpoint.module_tensors("learner", self.learner),
+            **checkpoint.module_tensors("method", self.method),
+        }
+        self.checkpoints.save(progress, {**modules, **optimizer})
+        self.saved_at = time.monotonic()
+        self.folder.write("results.json", self.ledger.results("running").to_json())
+
+    def _restore(self, progress: Progress) -> dict[str, Tensor]:
+        """Take over a checkpoint; the tensors of one within a session are returned for the optimiser."""
+        if progress.split != self.problem.split.hash:
+            raise InputError(
+                f"{self.folder.path} was trained on another split ({progress.split}) than this data gives "
+                f"({self.problem.split.hash}): the images differ; use the original data.root, or another --out"
+            )
+        tensors = self.checkpoints.tensors(progress)
+        checkpoint.restore_module("learner", self.learner, tensors)
+        checkpoint.restore_module("method", self.method, tensors)
+        self.memory.restore(progress.memory)
+        self.ledger.restore(progress.results)
+        if progress.ended:
+            self.session = progress.session + 1
+            return {}
+        self.session, self.step, self.seconds_train = progress.session, progress.step, progress.seconds_train
+        return tensors

@@ -1,0 +1,23 @@
+"""What a user can set right: each message says what was wrong, the offending value and what to do."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class InputError(ValueError):
+    """Bad input or configuration (exit code 2)."""
+
+
+class FolderInUse(InputError):
+    """Another process works on the same run folder (exit code 3)."""
+
+
+class Interrupted(Exception):
+    """The user asked to stop; everything is saved (exit code 130)."""
+
+
+def nearest(word: str, names: Iterable[str]) -> str:
+    """`did you mean "x"?`, or the names there are where none is near."""
+    names = sorted(names)
+    close = get_close_matches(word, names, n=1, cutoff=0.55)
+    return f'did you mean "{close[0]}"?' if close else "there is: " + ", ".join(names)

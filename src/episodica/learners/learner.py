@@ -1,0 +1,36 @@
+"""The contract of a learner: how a support set becomes a classifier, and how two classifiers are compared."""
+
+from typing import ClassVar
+
+from torch import Tensor, nn
+
+from episodica.models.backbone import Backbone
+from episodica.registry import Component
+from episodica.types import Embedded
+
+
+class Learner(nn.Module, Component, kind="learner"):
+    """`prototypes` and `scores` stay apart, so that queries can be scored against anybody's prototypes."""
+
+    backbone: Backbone
+    exemplars: ClassVar[str]  # the rule by which a memory chooses for this learner, unless told otherwise
+
+    def embed(self, images: Tensor) -> Tensor:  # [M, 3, S, S] -> [M, *E]
+        return self.backbone(images)
+
+    def prototypes(self, support: Tensor) -> Tensor:  # [B, N, K, *E] -> one classifier an episode
+        raise NotImplementedError
+
+    def scores(self, prototypes: Tensor, queries: Tensor) -> Tensor:  # queries [B, M, *E] -> [B, M, N]
+        raise NotImplementedError
+
+    def meta_loss(self, scores: Tensor, labels: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def distill(self, student: Tensor, teacher: Tensor, clamp: float = 0.0) -> Tensor:
+        """How far the student's scores are from the teacher's."""
+        raise NotImplementedError
+
+    def classify(self, episodes: Embedded) -> Tensor:
+        """Scores of an episode's queries against its own support set. [B, N * Q, N]"""
+        return self.scores(self.prototypes(episodes.support), episodes.query)

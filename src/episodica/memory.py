@@ -1,0 +1,106 @@
+"""The exemplar memory: the only images of past tasks that remain.
+
+A class's exemplars are chosen once, at the end of the session that learned it, and never again. The budget is either a
+number for each class or a total that all seen classes share.
+"""
+
+from collections.abc import Callable
+from math import ceil
+from typing import Any, NamedTuple
+
+import torch
+from torch import Generator, Tensor
+from torch.nn.functional import normalize
+
+from episodica.config import MemoryConfig
+from episodica.types import Pool
+
+Embed = Callable[[Tensor], Tensor]  # rows [M] -> embeddings [M, *E]
+
+
+class Kept(NamedTuple):
+    """The exemplars of a class in the order of choice, and how far each was from its class mean."""
+
+    rows: list[int]
+    distances: list[float]
+
+
+class Memory:
+    def __init__(self, config: MemoryConfig) -> None:
+        self.config = config
+        self.kept: dict[int, Kept] = {}
+
+    def __len__(self) -> int:
+        return sum(len(kept.rows) for kept in self.kept.values())
+
+    def pool(self) -> Pool | None:
+        return Pool.of({c: kept.rows for c, kept in self.kept.items()}) if self.kept else None
+
+    def quota(self, classes: int) -> int:
+        """Exemplars of a new class when this many classes are seen: its number, or its share of the total."""
+        shares = [self.config.per_class, ceil(self.config.total / classes) if self.config.total else None]
+        return min(share for share in shares if share is not None)
+
+    def smallest(self, classes: int) -> int:
+        """What the poorest of this many classes is left with."""
+        return min(self.quota(classes), self.config.total // classes if self.config.total else self.quota(classes))
+
+    def add(self, pool: Pool, embed: Embed, g: Generator) -> None:
+        """Choose exemplars of new classes, then stay within the total."""
+        quota = self.quota(len(self.kept) + len(pool))
+        for c, rows in pool.by_class().items():
+            embeddings = embed(rows).flatten(1).float().cpu()
+            chosen = SELECT[self.config.select](embeddings, min(quota, len(rows)), g)
+            distances = distance_to_mean(embeddings)[chosen]
+            self.kept[c] = Kept(rows[chosen].tolist(), distances.tolist())
+        while self.config.total is not None and len(self) > self.config.total:
+            self._drop_one(max(self.kept.values(), key=lambda kept: len(kept.rows)), g)
+
+    def _drop_one(self, kept: Kept, g: Generator) -> None:
+        if self.config.drop == "farthest":
+            place = max(range(len(kept.rows)), key=kept.distances.__getitem__)
+        else:
+            place = int(torch.randint(len(kept.rows), (), generator=g))
+        del kept.rows[place], kept.distances[place]
+
+    def to_json(self) -> dict[str, Any]:
+        return {str(c): kept._asdict() for c, kept in self.kept.items()}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        self.kept = {int(c): Kept(**kept) for c, kept in saved.items()}
+
+
+def distance_to_mean(embeddings: Tensor) -> Tensor:
+    return (embeddings - embeddings.mean(0)).norm(dim=1)
+
+
+def nearest_to_centre(embeddings: Tensor, count: int, g: Generator) -> Tensor:
+    return distance_to_mean(embeddings).argsort(stable=True)[:count]
+
+
+def at_random(embeddings: Tensor, count: int, g: Generator) -> Tensor:
+    return torch.randperm(len(embeddings), generator=g)[:count]
+
+
+def herding(embeddings: Tensor, count: int, g: Generator) -> Tensor:
+    """iCaRL's greedy rule on normalised features: the mean of the chosen stays closest to the mean of all."""
+    features = normalize(embeddings)
+    mean, total = features.mean(0), torch.zeros_like(features[0])
+    free, chosen = torch.ones(len(features), dtype=torch.bool), []
+    for k in range(1, count + 1):
+        gaps = (mean - (total + features) / k).norm(dim=1).masked_fill(~free, torch.inf)
+        best = int(gaps.argmin())
+        chosen.append(best)
+        free[best] = False
+        total = total + features[best]
+    return torch.tensor(chosen)
+
+
+def near_centre_or_boundary(embeddings: Tensor, count: int, g: Generator) -> Tensor:
+    """Each exemplar is, with equal probability, the nearest to or the farthest from the centre that is left."""
+    order = distance_to_mean(embeddings).argsort(stable=True)
+    near = torch.rand(count, generator=g) < 0.5
+    return order[torch.where(near, near.cumsum(0) - 1, len(order) - (~near).cumsum(0))]
+
+
+SELECT = {"ntc": nearest_to_centre, "random": at_random, "herding": herding, "rb": near_centre_or_boundary}

@@ -1,0 +1,106 @@
+"""Episodic Replay Distillation (Wang, Liu, Bagdanov, Herranz, Jui, van de Weijer, CVPR-W 2022), equations 5-8.
+
+Each step learns from an episode that mixes classes of the current task with exemplars of past ones (the cross-task
+sub-episode), and keeps the previous model's answers on it and on an episode of exemplars only (the exemplar
+sub-episode). Where paper and released code differ, both are here and the paper's equation is the default.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from episodica.data.sampling import choose, choose_mixed, draw_episodes, draw_images, effective_way
+from episodica.learners.learner import Learner
+from episodica.learners.protonet import ProtoNet
+from episodica.methods.method import Method, Step, current_episodes, meta_term
+from episodica.rng import Generators
+from episodica.types import Episodes, Pool, Pools, Shape
+
+
+class ERD(Method, name="erd"):
+    """Replay exemplars inside episodes and distil the previous model's predictions on them."""
+
+    replays: ClassVar[bool] = True
+
+    p: Annotated[
+        Annotated[float, Field(ge=0, le=1)] | Literal["rand"],
+        Field(description="share of past classes in a cross-task sub-episode; rand: uniform over all seen classes"),
+    ] = 0.2
+    strategy: Annotated[
+        Literal["fixed", "binomial"],
+        Field(description="way x p past classes in every episode, or a binomial number with that mean"),
+    ] = "fixed"
+    lambda_m: Annotated[float, Field(ge=0, description="weight of distillation on the cross-task sub-episode")] = 0.5
+    lambda_e: Annotated[float, Field(ge=0, description="weight of distillation on the exemplar sub-episode")] = 0.5
+    cross: Annotated[
+        Literal["paper", "released"],
+        Field(
+            description="cross-task distillation: each model against its own prototypes (eq. 7), or both models and all "
+            "images against the old model's prototypes of the exemplar sub-episode (released code)"
+        ),
+    ] = "paper"
+    kl_clamp: Annotated[
+        float,
+        Field(ge=0, lt=1, description="lower bound of both probabilities in the KL terms (released code: 1e-4)"),
+    ] = 0.0
+
+    def check(self, shape: Shape, learner: type[Learner]) -> None:
+        if self.p != "rand" and self.strategy == "fixed" and not (shape.way * self.p + 1e-9) % 1 < 1e-6:
+            raise ValueError(
+                f"p = {self.p} of a {shape.way}-way episode is {shape.way * self.p:g} classes, not a whole number: "
+                "change p or the way, or set strategy: binomial"
+            )
+        if self.cross == "released" and not issubclass(learner, ProtoNet):
+            raise ValueError("cross: released compares embeddings with prototypes, which only ProtoNets have")
+
+    def draw(self, pools: Pools, shape: Shape, rng: Generators) -> Mapping[str, Episodes]:
+        if pools.past is None:
+            return current_episodes(pools, shape, rng)
+        mix, used = self._cross_task(pools, pools.past, shape, rng)
+        if not (self.lambda_e or (self.lambda_m and self.cross == "released")):
+            return {"mix": mix}
+        way = effective_way(len(pools.past), shape.way)
+        g = rng("exemplar")
+        others = choose(len(pools.past), way, shape.episodes, g, avoid=used)
+        return {"mix": mix, "exemplar": draw_images(pools.past, others, shape, g)}
+
+    def _cross_task(self, pools: Pools, past: Pool, shape: Shape, rng: Generators) -> tuple[Episodes, Tensor]:
+        """The cross-task sub-episode, and which past classes it uses [B, past classes]."""
+        g, current = rng("mix"), len(pools.current)
+        used = torch.zeros(shape.episodes, current + len(past), dtype=torch.bool)
+        if self.p == 0:
+            return draw_episodes(pools.current, shape, g), used[:, current:]
+        way = effective_way(len(pools.seen), shape.way)
+        if self.p == "rand":
+            classes = choose(len(pools.seen), way, shape.episodes, g)
+        else:
+            n_past = torch.full((shape.episodes,), round(shape.way * self.p))
+            if self.strategy == "binomial":
+                n_past = (torch.rand(shape.episodes, shape.way, generator=g) < self.p).sum(1)
+            classes = choose_mixed(current, len(past), n_past, way, g)
+        return draw_images(pools.seen, classes, shape, g), used.scatter_(1, classes, True)[:, current:]
+
+    def loss(self, step: Step) -> dict[str, Tensor]:
+        learner, teacher, terms = step.learner, step.teacher, meta_term(step)
+        if teacher is None:
+            return terms
+        if self.lambda_m:
+            terms["distill_m"] = self.lambda_m * self._distill_cross(step, teacher)
+        if self.lambda_e:
+            new, old = learner.classify(step.new["exemplar"]), teacher.classify(step.old["exemplar"])
+            terms["distill_e"] = self.lambda_e * learner.distill(new, old, self.kl_clamp)
+        return terms
+
+    def _distill_cross(self, step: Step, teacher: Learner) -> Tensor:
+        """Eq. 7. The old classifier module scores the new embeddings: for ProtoNets, which have none, that is the new
+        classifier; for Relation Networks it is what the paper's equation for them says."""
+        new, old = step.new["mix"], step.old["mix"]
+        if self.cross == "paper":
+            pair = teacher.classify(new), teacher.classify(old)
+        else:
+            anchors = teacher.prototypes(step.old["exemplar"].support)
+            pair = teacher.scores(anchors, new.images), teacher.scores(anchors, old.images)
+        return step.learner.distill(*pair, self.kl_clamp)

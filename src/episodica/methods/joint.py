@@ -1,0 +1,26 @@
+"""Joint training: the upper bound that incremental methods are measured against.
+
+The same episodic training on the classes of all tasks at once, for as many steps as the incremental run in total.
+"""
+
+from collections.abc import Mapping
+
+from torch import Tensor
+
+from episodica.data.stream import TaskStream
+from episodica.methods.method import Method, Step, current_episodes, meta_term
+from episodica.rng import Generators
+from episodica.types import Episodes, Pools, Shape
+
+
+class Joint(Method, name="joint"):
+    """All tasks at once: no stream, nothing to forget; one session, evaluated on the original tasks."""
+
+    def stream(self, stream: TaskStream) -> TaskStream:
+        return stream.merged()
+
+    def draw(self, pools: Pools, shape: Shape, rng: Generators) -> Mapping[str, Episodes]:
+        return current_episodes(pools, shape, rng)
+
+    def loss(self, step: Step) -> dict[str, Tensor]:
+        return meta_term(step)

@@ -1,0 +1,61 @@
+"""The contract of a method: what it draws, and which loss terms it computes from the embeddings. Nothing else."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor, nn
+
+from episodica.data.sampling import draw_episodes
+from episodica.data.stream import TaskStream
+from episodica.engine.access import Access
+from episodica.learners.learner import Learner
+from episodica.registry import Component
+from episodica.rng import Generators
+from episodica.types import Embedded, Episodes, Pools, Shape
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """What the engine hands to `loss`: the drawn sub-episodes by name, embedded by the new and by the old model."""
+
+    learner: Learner
+    new: Mapping[str, Embedded]
+    teacher: Learner | None  # the frozen model of the previous session; none in the first
+    old: Mapping[str, Embedded]  # computed when asked for
+
+
+class Method(nn.Module, Component, kind="method"):
+    """Fields are hyper-parameters; buffers and sub-modules are state, which the engine saves and restores."""
+
+    replays: ClassVar[bool] = False  # whether it draws exemplars of past classes, so that a memory must be kept
+
+    def check(self, shape: Shape, learner: type[Learner]) -> None:
+        """Raise a ValueError where the hyper-parameters do not fit the episodes or the learner."""
+
+    def stream(self, stream: TaskStream) -> TaskStream:
+        return stream
+
+    def begin(self, access: Access, pools: Pools) -> None:
+        """Before the first step of a session."""
+
+    def draw(self, pools: Pools, shape: Shape, rng: Generators) -> Mapping[str, Episodes]:
+        raise NotImplementedError
+
+    def loss(self, step: Step) -> dict[str, Tensor]:
+        """Named terms, already weighted; the engine sums, logs and plots them."""
+        raise NotImplementedError
+
+    def end(self, access: Access, pools: Pools) -> None:
+        """After the last step of a session, when the memory has chosen."""
+
+
+def current_episodes(pools: Pools, shape: Shape, rng: Generators) -> dict[str, Episodes]:
+    """Episodes of the current task alone: all that there is in the first session."""
+    return {"mix": draw_episodes(pools.current, shape, rng("mix"))}
+
+
+def meta_term(step: Step) -> dict[str, Tensor]:
+    """The few-shot loss of the learner on the `mix` episodes (eq. 3 and 5)."""
+    episodes = step.new["mix"]
+    return {"meta": step.learner.meta_loss(step.learner.classify(episodes), episodes.labels)}

@@ -1,0 +1,42 @@
+"""4-Conv (Vinyals et al. 2016, as in Snell et al. 2017): four blocks of 3x3 conv, batch-norm, ReLU and 2x2 max-pool.
+
+The classic net has 64 channels throughout and is flattened. The released code of ERD widens the last block to 1600 and
+takes the maximum over the map, so its embedding does not depend on the image size.
+"""
+
+from dataclasses import field
+from typing import Annotated, Literal
+
+from pydantic import Field
+from torch import Tensor, nn
+
+from episodica.models.backbone import Backbone
+
+CHANNELS = {"classic": (64, 64, 64, 64), "released": (64, 64, 64, 1600)}
+
+
+class Conv4(Backbone, name="conv4"):
+    """Four convolutional blocks; 64-64-64-64 flattened, or 64-64-64-1600 with a global max-pool."""
+
+    width: Annotated[
+        Literal["classic", "released"],
+        Field(description="64-64-64-64 flattened, or the released code's 64-64-64-1600 with a global max-pool"),
+    ] = "classic"
+    blocks: nn.Sequential = field(init=False)
+
+    def __post_init__(self) -> None:
+        widths = (3, *CHANNELS[self.width])
+        self.blocks = nn.Sequential(*(block(i, o) for i, o in zip(widths, widths[1:], strict=False)))
+
+    def out_shape(self, size: int) -> tuple[int, ...]:
+        channels = CHANNELS[self.width][-1]
+        return (channels,) if self.width == "released" else (channels * (size // 16) ** 2,)
+
+    def forward(self, images: Tensor) -> Tensor:
+        maps = self.blocks(images)
+        return maps.amax((2, 3)) if self.width == "released" else maps.flatten(1)
+
+
+def block(inputs: int, outputs: int) -> nn.Sequential:
+    conv = nn.Conv2d(inputs, outputs, 3, padding=1)
+    return nn.Sequential(conv, nn.BatchNorm2d(outputs), nn.ReLU(inplace=True), nn.MaxPool2d(2))

@@ -1,0 +1,36 @@
+"""Files that are either the old or the new state, whatever happens while they are written."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import IO, Any
+
+
+def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
+    """Write beside the target, flush to the disk, then take its place."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", suffix=".part", delete=False) as part:
+        try:
+            write(part)
+            part.flush()
+            os.fsync(part.fileno())
+            Path(part.name).replace(path)
+        except BaseException:
+            Path(part.name).unlink(missing_ok=True)
+            raise
+
+
+def write_text(path: Path, text: str) -> None:
+    write_atomically(path, lambda part: part.write(text.encode()))
+
+
+def write_json(path: Path, value: Any) -> None:
+    write_text(path, json.dumps(value, indent=2) + "\n")
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Parts that a killed process left behind."""
+    for part in folder.glob(".*.part"):
+        part.unlink(missing_ok=True)

@@ -1,0 +1,175 @@
+"""What a run measured: intervals, forgetting, and the shape of `results.json`. Accuracies are fractions."""
+
+from collections.abc import Mapping, Sequence
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel
+
+from episodica.config import RunConfig
+from episodica.types import Shape
+
+SCHEMA = 1
+
+
+class Mean(BaseModel):
+    """A mean over episodes with its 95 % interval, given this model and these images."""
+
+    mean: float
+    ci95: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "Mean":
+        n = len(values)
+        mean = sum(values) / n
+        spread = sqrt(sum((v - mean) ** 2 for v in values) / (n - 1))
+        return cls(mean=mean, ci95=1.96 * spread / sqrt(n))
+
+
+class OverEpisodes(Mean):
+    episodes: int
+
+
+class OfTask(Mean):
+    task: int
+
+
+class Session(BaseModel):
+    """One row of the table: after a session, how well the learner does on unseen and on seen classes."""
+
+    session: int
+    classes_seen: int
+    meta_test: OverEpisodes
+    seen: Mean
+    per_task: list[OfTask]
+    forgetting: float | None
+    seconds_train: float
+    seconds_eval: float
+
+
+class Average(BaseModel):
+    meta_test: float
+    seen: float
+
+
+class Evaluation(BaseModel):
+    """The same training examined with another way or number of shots."""
+
+    way: int
+    shots: int
+    sessions: list[Session]
+    average: Average | None
+
+
+class Results(BaseModel):
+    """The content of `results.json`."""
+
+    schema_: int = SCHEMA
+    status: str
+    run: str
+    method: str
+    learner: str
+    backbone: str
+    dataset: str
+    tasks: int
+    shape: dict[str, int]
+    seed: int
+    split_hash: str
+    scale: float
+    sessions: list[Session]
+    average: Average | None
+    evaluations: list[Evaluation]
+
+    def to_json(self) -> dict[str, Any]:
+        values = self.model_dump()
+        return {"schema": values.pop("schema_"), **values}
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> "Results":
+        return cls.model_validate({**record, "schema_": record["schema"]})
+
+
+def mean_over_tasks(tasks: Sequence[Mean]) -> Mean:
+    """The mean of task means; independent intervals add in squares."""
+    n = len(tasks)
+    return Mean(mean=sum(t.mean for t in tasks) / n, ci95=sqrt(sum(t.ci95**2 for t in tasks)) / n)
+
+
+def forgetting(before: Sequence[Session], now: Sequence[OfTask]) -> float | None:
+    """Mean over earlier tasks of (best accuracy in an earlier session) - (accuracy now); none for the first session."""
+    best: dict[int, float] = {}
+    for session in before:
+        for task in session.per_task:
+            best[task.task] = max(task.mean, best.get(task.task, task.mean))
+    losses = [best[task.task] - task.mean for task in now if task.task in best]
+    return sum(losses) / len(losses) if losses else None
+
+
+def average(sessions: Sequence[Session]) -> Average | None:
+    if not sessions:
+        return None
+    n = len(sessions)
+    return Average(meta_test=sum(s.meta_test.mean for s in sessions) / n, seen=sum(s.seen.mean for s in sessions) / n)
+
+
+class Ledger:
+    """Collects what the sessions measured, for each evaluation shape; the first shape is that of training."""
+
+    def __init__(self, config: RunConfig, split_hash: str) -> None:
+        self.config, self.split_hash = config, split_hash
+        self.sessions: dict[Shape, list[Session]] = {shape: [] for shape in config.evaluation_shapes}
+
+    def add(
+        self,
+        classes: int,
+        accuracies: Mapping[tuple[str, Shape], np.ndarray],
+        seconds_train: float,
+        seconds_eval: float,
+    ) -> list[Session]:
+        """Per-episode accuracies of one session, by pool ("unseen" or the number of a task) and shape."""
+        for shape, rows in self.sessions.items():
+            found = {name: values.tolist() for (name, of), values in accuracies.items() if of == shape}
+            unseen = found.pop("unseen")
+            tasks = [OfTask(task=int(n) + 1, **Mean.of(v).model_dump()) for n, v in found.items()]
+            row = Session(
+                session=len(rows) + 1,
+                classes_seen=classes,
+                meta_test=OverEpisodes(**Mean.of(unseen).model_dump(), episodes=len(unseen)),
+                seen=mean_over_tasks(tasks),
+                per_task=tasks,
+                forgetting=forgetting(rows, tasks),
+                seconds_train=seconds_train,
+                seconds_eval=seconds_eval,
+            )
+            rows.append(row)
+        return [rows[-1] for rows in self.sessions.values()]
+
+    def results(self, status: str) -> Results:
+        config, (training, *others) = self.config, self.sessions
+        return Results(
+            status=status,
+            run=config.run_id,
+            method=config.method.name,
+            learner=config.learner.name,
+            backbone=config.backbone.name,
+            dataset=config.data.name,
+            tasks=config.stream.tasks,
+            shape={"way": config.shape.way, "shots": config.shape.shots, "queries": config.shape.queries},
+            seed=config.seed,
+            split_hash=self.split_hash,
+            scale=config.scale,
+            sessions=self.sessions[training],
+            average=average(self.sessions[training]),
+            evaluations=[
+                Evaluation(way=s.way, shots=s.shots, sessions=self.sessions[s], average=average(self.sessions[s]))
+                for s in others
+            ],
+        )
+
+    def to_json(self) -> list[list[dict[str, Any]]]:
+        return [[row.model_dump() for row in rows] for rows in self.sessions.values()]
+
+    def restore(self, saved: Sequence[Sequence[Any]]) -> None:
+        for shape, rows in zip(self.sessions, saved, strict=True):
+            self.sessions[shape] = [Session.model_validate(row) for row in rows]

@@ -1,0 +1,110 @@
+"""A run folder: config, environment, split, exemplars, events, per-episode accuracies, results and checkpoints.
+
+Everything is text, NumPy arrays or safetensors; nothing is pickled. One process at a time writes to it.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import yaml
+from filelock import FileLock, Timeout
+
+from episodica.config import RunConfig
+from episodica.errors import FolderInUse, InputError
+from episodica.records.files import remove_leftovers, write_atomically, write_json, write_text
+from episodica.records.results import Results
+
+
+class RunFolder:
+    """The folder of one run, locked while it is open."""
+
+    def __init__(self, out: Path, config: RunConfig) -> None:
+        self.config = config
+        self.path = out / config.run_id
+        self.checkpoints = self.path / "checkpoints"
+        self._lock = FileLock(self.path / ".lock")
+
+    def __enter__(self) -> Self:
+        try:
+            self.checkpoints.mkdir(parents=True, exist_ok=True)
+            self._lock.acquire(timeout=0)
+        except Timeout:
+            raise FolderInUse(
+                f"another process works on {self.path}: wait for it, stop it, or take another --out"
+            ) from None
+        except OSError as error:
+            raise InputError(
+                f"cannot write to {self.path}: {error.strerror or error}; choose another folder with --out"
+            ) from None
+        remove_leftovers(self.path)
+        self._claim()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+    def _claim(self) -> None:
+        """Write the config, or make sure that what is there is this run's."""
+        path = self.path / "config.yaml"
+        if path.exists():
+            found = load_config(path).run_id
+            if found != self.config.run_id:
+                raise InputError(
+                    f"{self.path} holds the run {found}, not {self.config.run_id}: it was renamed or edited; "
+                    "move it away or take another --out"
+                )
+        else:
+            write_text(path, yaml.safe_dump(self.config.tree(), sort_keys=False))
+
+    def results(self) -> Results | None:
+        return load_results(self.path)
+
+    def write(self, name: str, value: Any) -> None:
+        write_json(self.path / name, value)
+
+    def write_split(self, text: str) -> None:
+        write_text(self.path / "split.json", text)
+
+    def write_episodes(self, session: int, accuracies: Mapping[str, np.ndarray]) -> None:
+        path = self.path / "episodes" / f"session-{session + 1:03d}.npz"
+        write_atomically(path, lambda part: np.savez_compressed(part, **dict(accuracies)))  # type: ignore[arg-type]
+
+
+class EventLog:
+    """`events.jsonl`: one line per logged step, session and evaluation."""
+
+    def __init__(self, path: Path, keep: int) -> None:
+        """Lines beyond the first `keep` bytes belong to steps that will be taken again."""
+        self._file = path.open("ab")
+        self._file.truncate(keep)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def __call__(self, event: Mapping[str, Any]) -> None:
+        self._file.write(json.dumps(event).encode() + b"\n")
+
+    def position(self) -> int:
+        """Bytes written, once they are safe with the operating system."""
+        self._file.flush()
+        return self._file.tell()
+
+
+def load_config(path: Path) -> RunConfig:
+    from episodica.config import resolve
+
+    try:
+        return resolve(yaml.safe_load(path.read_text()))
+    except (yaml.YAMLError, UnicodeDecodeError, InputError) as error:
+        raise InputError(f"{path} cannot be read as a run config: {error}") from None
+
+
+def load_results(folder: Path) -> Results | None:
+    path = folder / "results.json"
+    return Results.from_json(json.loads(path.read_text())) if path.exists() else None

@@ -1,0 +1,91 @@
+"""The result table on the screen: method x session, both accuracies with their intervals, forgetting, gap to joint."""
+
+from collections.abc import Sequence
+
+from rich.table import Table
+
+from episodica.config import RunConfig
+from episodica.records.results import Mean, Results, Session
+from episodica.sweep.grid import flatten
+
+Run = tuple[RunConfig, Results]
+COLUMNS = 6  # sessions shown at most; longer streams show the powers of two and the last, as the paper does
+
+
+def labels(configs: Sequence[RunConfig]) -> dict[str, str]:
+    """A short name for each run: its method and, where a method occurs more than once, what sets the runs apart."""
+    named = {}
+    for config in configs:
+        peers = [flatten(peer.tree()) for peer in configs if peer.method.name == config.method.name]
+        own = flatten(config.tree())
+        apart = [path for path in own if any(peer.get(path) != own[path] for peer in peers)]
+        named[config.run_id] = " ".join([config.method.name, *(f"{p.split('.')[-1]}={own[p]}" for p in apart)])
+    return named
+
+
+def joint_of(run: Run, runs: Sequence[Run]) -> Run | None:
+    """The bound of a run: joint training on the same stream; of several the one that saw most images."""
+    sections = ("data", "stream", "shape", "backbone", "learner", "eval", "seed", "scale")
+    bounds = [
+        other
+        for other in runs
+        if other[1].method == "joint" and all(getattr(other[0], s) == getattr(run[0], s) for s in sections)
+    ]
+    return max(bounds, key=lambda bound: bound[0].train.episodes_per_step, default=None)
+
+
+def results_table(runs: Sequence[Run]) -> Table:
+    sessions = max((len(results.sessions) for _, results in runs), default=1)
+    shown = [s for s in range(1, sessions + 1) if sessions <= COLUMNS or s & (s - 1) == 0 or s == sessions]
+    table = Table(
+        title="Accuracy and forgetting in per cent, with the 95 % interval over episodes",
+        title_style="bold",
+        pad_edge=False,
+    )
+    table.add_column("after session")
+    for s in shown:
+        table.add_column(str(s), justify="right")
+    table.add_column("avg", justify="right")
+    table.add_column("gap to joint", justify="right")
+    names = labels([config for config, _ in runs])
+    for title, metric in (("unseen classes", "meta_test"), ("seen classes", "seen")):
+        table.add_row(f"[bold cyan]{title}")
+        for run in runs:
+            table.add_row(f"  {names[run[0].run_id]}", *_accuracies(run, metric, shown), _gap(run, runs, metric))
+        table.add_section()
+    table.add_row("[bold cyan]forgetting")
+    for config, results in runs:
+        table.add_row(f"  {names[config.run_id]}", *_forgetting(results, shown), "", "")
+    return table
+
+
+def _accuracies(run: Run, metric: str, shown: Sequence[int]) -> list[str]:
+    config, results = run
+    by_session = _by_session(config, results)
+    cells = [_cell(getattr(by_session[s], metric)) if s in by_session else "" for s in shown]
+    one = config.method.name == "joint" or results.average is None
+    return [*cells, "" if one else f"{100 * getattr(results.average, metric):.1f}"]
+
+
+def _by_session(config: RunConfig, results: Results) -> dict[int, Session]:
+    """Joint training has one session, which stands where the stream ends."""
+    if config.method.name == "joint" and results.sessions:
+        return {config.stream.tasks: results.sessions[-1]}
+    return {row.session: row for row in results.sessions}
+
+
+def _cell(value: Mean) -> str:
+    return f"{100 * value.mean:.1f} ± {100 * value.ci95:.1f}"
+
+
+def _gap(run: Run, runs: Sequence[Run], metric: str) -> str:
+    bound = joint_of(run, runs)
+    if bound is None or bound is run or not run[1].sessions or not bound[1].sessions:
+        return ""
+    ours, theirs = (getattr(results.sessions[-1], metric).mean for results in (run[1], bound[1]))
+    return f"{100 * (theirs - ours):.1f}"
+
+
+def _forgetting(results: Results, shown: Sequence[int]) -> list[str]:
+    by_session = {row.session: row.forgetting for row in results.sessions}
+    return ["" if by_session.get(s) is None else f"{100 * (by_session[s] or 0):.1f}" for s in shown]

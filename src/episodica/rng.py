@@ -1,0 +1,31 @@
+"""Every random draw takes a generator from here, derived from what it is for.
+
+A draw depends on its key alone, never on what was drawn before it. So a run that is continued at step 500 draws what
+the uninterrupted run drew, without any random state in its checkpoints, and nothing touches torch's global state.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from hashlib import blake2b
+
+import torch
+from torch import Generator
+
+Generators = Callable[[str], Generator]
+"""A generator for each name, as a method sees it: the engine has bound (seed, session, step)."""
+
+
+def generator(*key: int | str) -> Generator:
+    return Generator().manual_seed(_number(*key))
+
+
+@contextmanager
+def seeded(*key: int | str) -> Iterator[None]:
+    """torch's global generator seeded by the key inside, untouched outside: for initialisation of layers."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(_number(*key))
+        yield
+
+
+def _number(*key: int | str) -> int:
+    return int.from_bytes(blake2b(repr(key).encode(), digest_size=8).digest(), "big") >> 1

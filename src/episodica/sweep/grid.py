@@ -1,0 +1,152 @@
+"""Recipes: a config plus, where wanted, axes and cases that make it a grid of runs.
+
+    about: one line for `episodica list recipes`
+    stream: {tasks: 5}                       # any part of the config tree, nested or as `stream.tasks: 5`
+    axes: {seed: [0, 1]}                     # every value of every axis with every other
+    cases: [{method.name: ft}, {method.name: joint, train.episodes_per_step: 2}]     # alternatives, as they are
+
+A list where the config wants one value is an axis too, so `--seed "[0, 1, 2]"` repeats a recipe over seeds.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import TypeAdapter, ValidationError
+
+from episodica.config import SECTION_KINDS, RunConfig, field_at, resolve
+from episodica.errors import InputError, nearest
+from episodica.registry import components, settings_of
+
+Flat = dict[str, Any]  # key path -> value
+
+
+@dataclass(frozen=True)
+class Recipe:
+    name: str
+    about: str = ""
+    base: Flat = field(default_factory=dict)
+    cases: tuple[Flat, ...] = ({},)
+
+
+def packaged_recipes() -> dict[str, Recipe]:
+    folder = files("episodica") / "recipes"
+    names = sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir() if entry.name.endswith(".yaml"))
+    return {name: _parse(name, (folder / f"{name}.yaml").read_text()) for name in names}
+
+
+def load_recipe(name: str) -> Recipe:
+    """A packaged recipe by name, or a YAML file by path."""
+    packaged = packaged_recipes()
+    if name in packaged:
+        return packaged[name]
+    path = Path(name)
+    if not path.is_file():
+        raise InputError(f'unknown recipe "{name}", and there is no such file: {nearest(name, packaged)}')
+    try:
+        return _parse(path.stem, path.read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read the recipe {path}: {error}") from None
+
+
+def _parse(name: str, text: str) -> Recipe:
+    try:
+        tree = yaml.safe_load(text) or {}
+    except yaml.YAMLError as error:
+        raise InputError(f"recipe {name} is not valid YAML: {error}") from None
+    if not isinstance(tree, dict):
+        raise InputError(f"recipe {name} must be a mapping of config keys, not {type(tree).__name__}")
+    cases, axes = tree.pop("cases", [{}]), tree.pop("axes", {})
+    if not isinstance(cases, list) or not cases or not all(isinstance(case, dict) for case in cases):
+        raise InputError(f"recipe {name}: cases must be a list of mappings from key paths to values")
+    if not isinstance(axes, dict) or not all(isinstance(values, list) and values for values in axes.values()):
+        raise InputError(f"recipe {name}: axes must map key paths to lists of values")
+    about = str(tree.pop("about", ""))
+    return Recipe(name, about, flatten(tree) | flatten(axes), tuple(flatten(case) for case in cases))
+
+
+def flatten(tree: Mapping[str, Any], prefix: str = "") -> Flat:
+    """{"a": {"b": 1}, "c.d": 2} -> {"a.b": 1, "c.d": 2}"""
+    flat: Flat = {}
+    for key, value in tree.items():
+        if isinstance(value, Mapping) and value:
+            flat |= flatten(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
+
+
+def nest(flat: Flat) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    for path, value in flat.items():
+        *sections, key = path.split(".")
+        place = tree
+        for section in sections:
+            place = place.setdefault(section, {})
+            if not isinstance(place, dict):
+                raise InputError(f"{path}: {section} has a value already and cannot have parts")
+        place[key] = value
+    return tree
+
+
+def plan(recipe: Recipe, overrides: Mapping[str, Any]) -> list[RunConfig]:
+    """The runs of a recipe, each once. An override keeps the cases that agree with it; where none does it replaces."""
+    overrides = flatten(overrides)
+    agreeing = [case for case in recipe.cases if all(case.get(k, v) == v for k, v in overrides.items())]
+    base = recipe.base | overrides
+    points = [base | case | overrides for case in agreeing or [{}]]
+    trees = [point for grid in points for point in _points(grid)]
+    runs = {config.run_id: config for config in (resolve(nest(tree)) for tree in _for_each_component(trees))}
+    return list(runs.values())
+
+
+def _points(flat: Flat) -> Iterator[Flat]:
+    """Every combination of the values of the axes."""
+    axes = {path: value for path, value in flat.items() if _is_axis(path, value)}
+    for values in product(*axes.values()):
+        yield flat | dict(zip(axes, values, strict=True))
+
+
+def _is_axis(path: str, value: Any) -> bool:
+    if not isinstance(value, list):
+        return False
+    if not value:
+        raise InputError(f"{path}: an empty list gives no run at all")
+    annotation = field_at(path)
+    return annotation is None or not _accepts(annotation, value)
+
+
+def _accepts(annotation: Any, value: Any) -> bool:
+    try:
+        TypeAdapter(annotation).validate_python(value)
+    except ValidationError:
+        return False
+    return True
+
+
+def _for_each_component(trees: Sequence[Flat]) -> Iterable[Flat]:
+    """A field of one method of the grid (`method.p`) is left out of the runs of methods that do not have it."""
+    known = {
+        section: [_fields(kind, tree.get(f"{section}.name")) for tree in trees]
+        for section, kind in SECTION_KINDS.items()
+    }
+    for i, tree in enumerate(trees):
+        foreign = {
+            path
+            for path in tree
+            for section, _, key in [path.partition(".")]
+            if section in known and key not in known[section][i] and any(key in keys for keys in known[section])
+        }
+        yield {path: value for path, value in tree.items() if path not in foreign}
+
+
+@cache
+def _fields(kind: str, name: str | None) -> frozenset[str]:
+    default = next(s for s, k in SECTION_KINDS.items() if k == kind)
+    component = components(kind).get(name or RunConfig().tree()[default]["name"])
+    return frozenset(settings_of(component).model_fields if component else ())
