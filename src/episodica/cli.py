@@ -38,10 +38,10 @@ def run(
 ) -> int:
     """Train and evaluate a recipe: one run, or a grid of them.
 
-    RECIPE is the name of a packaged recipe (`episodica list recipes`) or a YAML file; with none, quickstart. Every field
-    of the config can be set with `--key.path VALUE`, such as `--method.name erd --method.p 0.4 --seed "[0, 1]"`; a list
-    where one value is expected makes a run of each. `episodica list` shows all fields. Running the same again continues
-    where it stopped.
+    RECIPE is the name of a packaged recipe (`episodica list recipes`) or a YAML file; with none, quickstart. Every
+    field of the config can be set with `--key.path VALUE`, such as `--method.name erd --method.p 0.4 --seed "[0, 1]"`;
+    a list where one value is expected makes a run of each. `episodica list` shows all fields. Running the same again
+    continues where it stopped.
     """
     from episodica.sweep.grid import load_recipe, plan
 

@@ -46,8 +46,8 @@ def make_split(
     stream_classes = classes - unseen_classes
     if stream_classes < 2 * tasks:
         raise InputError(
-            f"stream.tasks = {tasks}: {classes} classes less {unseen_classes} unseen ones leave {stream_classes} for the "
-            f"stream, and a task needs at least 2: use at most {max(stream_classes // 2, 0)} tasks or fewer unseen_classes"
+            f"stream.tasks = {tasks}: {classes} classes less {unseen_classes} unseen ones leave {stream_classes}, and "
+            f"a task needs at least 2: use at most {max(stream_classes // 2, 0)} tasks or fewer stream.unseen_classes"
         )
     ordered = _class_order(classes, unseen_classes, order, seed, groups)
     by_class = _rows_by_class(labels, order, seed)

@@ -22,11 +22,10 @@ def pick_device(name: str) -> torch.device:
     return torch.device(name)
 
 
-def set_threads(threads: int | None) -> int:
+def set_threads(threads: int | None) -> None:
     """CPU threads for torch; by default as many as the process may use."""
-    count = threads or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    torch.set_num_threads(count)
-    return count
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    torch.set_num_threads(threads or available or 1)
 
 
 def keep_freed_memory() -> None:

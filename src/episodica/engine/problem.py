@@ -62,7 +62,7 @@ def split_of(config: RunConfig, dataset: Dataset, arrays: Arrays) -> Split:
 def new_learner(config: RunConfig, device: torch.device) -> Learner:
     with seeded("initialisation", config.seed):
         learner: Learner = config.learner.build(backbone=config.backbone.build())
-    return learner.to(device, memory_format=torch.channels_last)
+    return learner.to(device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 
 def new_method(config: RunConfig, device: torch.device) -> Method:
@@ -79,8 +79,8 @@ def _check_memory(config: RunConfig, stream: TaskStream) -> None:
     fewest, shots = Memory(config.memory).smallest(past), config.shape.shots
     if fewest < shots + 1:
         raise InputError(
-            f"{shots}-shot episodes need at least {shots + 1} exemplars a class, but the memory leaves {fewest} for each "
-            f"of {past} past classes: raise memory.per_class or memory.total, or lower shape.shots"
+            f"{shots}-shot episodes need at least {shots + 1} exemplars a class, but the memory leaves {fewest} for "
+            f"each of {past} past classes: raise memory.per_class or memory.total, or lower shape.shots"
         )
 
 

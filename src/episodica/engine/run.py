@@ -11,6 +11,7 @@ from episodica.config import RunConfig
 from episodica.engine.device import describe_environment, set_threads
 from episodica.engine.problem import load_problem
 from episodica.engine.trainer import Tell, Trainer
+from episodica.errors import Interrupted
 from episodica.records.results import Results
 from episodica.records.run import RunFolder
 
@@ -27,9 +28,13 @@ def run_one(config: RunConfig, out: Path, watch: Tell, stop: Callable[[], bool] 
         folder.write_split(problem.split.to_json())
         folder.write("env.json", describe_environment(problem.device))
         trainer = Trainer(problem, folder, watch, stop)
-        trainer.run()
+        try:
+            trainer.run()
+        except Interrupted:
+            folder.write_results(trainer.ledger.results("interrupted"))
+            raise
         results = trainer.ledger.results("finished")
-        folder.write("results.json", results.to_json())
+        folder.write_results(results)
         watch({"event": "finished", "run": config.run_id})
         return results
 

@@ -167,7 +167,7 @@ class Trainer:
         }
         self.checkpoints.save(progress, {**modules, **optimizer})
         self.saved_at = time.monotonic()
-        self.folder.write("results.json", self.ledger.results("running").to_json())
+        self.folder.write_results(self.ledger.results("running"))
 
     def _restore(self, progress: Progress) -> dict[str, Tensor]:
         """Take over a checkpoint; the tensors of one within a session are returned for the optimiser."""

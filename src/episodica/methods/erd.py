@@ -38,8 +38,8 @@ class ERD(Method, name="erd"):
     cross: Annotated[
         Literal["paper", "released"],
         Field(
-            description="cross-task distillation: each model against its own prototypes (eq. 7), or both models and all "
-            "images against the old model's prototypes of the exemplar sub-episode (released code)"
+            description="cross-task distillation: each model against its own prototypes (eq. 7), or both models and "
+            "all images against the old model's prototypes of the exemplar sub-episode (released code)"
         ),
     ] = "paper"
     kl_clamp: Annotated[

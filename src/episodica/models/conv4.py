@@ -5,6 +5,7 @@ takes the maximum over the map, so its embedding does not depend on the image si
 """
 
 from dataclasses import field
+from itertools import pairwise
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -26,7 +27,7 @@ class Conv4(Backbone, name="conv4"):
 
     def __post_init__(self) -> None:
         widths = (3, *CHANNELS[self.width])
-        self.blocks = nn.Sequential(*(block(i, o) for i, o in zip(widths, widths[1:], strict=False)))
+        self.blocks = nn.Sequential(*(block(i, o) for i, o in pairwise(widths)))
 
     def out_shape(self, size: int) -> tuple[int, ...]:
         channels = CHANNELS[self.width][-1]

@@ -12,7 +12,7 @@ import numpy as np
 import yaml
 from filelock import FileLock, Timeout
 
-from episodica.config import RunConfig
+from episodica.config import RunConfig, resolve
 from episodica.errors import FolderInUse, InputError
 from episodica.records.files import remove_leftovers, write_atomically, write_json, write_text
 from episodica.records.results import Results
@@ -65,6 +65,9 @@ class RunFolder:
     def write(self, name: str, value: Any) -> None:
         write_json(self.path / name, value)
 
+    def write_results(self, results: Results) -> None:
+        self.write("results.json", results.to_json())
+
     def write_split(self, text: str) -> None:
         write_text(self.path / "split.json", text)
 
@@ -97,8 +100,6 @@ class EventLog:
 
 
 def load_config(path: Path) -> RunConfig:
-    from episodica.config import resolve
-
     try:
         return resolve(yaml.safe_load(path.read_text()))
     except (yaml.YAMLError, UnicodeDecodeError, InputError) as error:

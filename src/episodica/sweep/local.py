@@ -2,6 +2,7 @@
 
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,6 +35,7 @@ def run_all(configs: Sequence[RunConfig], out: Path, watcher: Watcher, stop: Cal
         except InputError as error:
             outcome.failed.append((config, error))
         except Exception as error:
-            (out / config.run_id / "error.log").write_text(traceback.format_exc())
+            with suppress(OSError):  # a full disk is one of the reasons to be here
+                (out / config.run_id / "error.log").write_text(traceback.format_exc())
             outcome.failed.append((config, error))
     return outcome
