@@ -9,6 +9,7 @@ from episodica.data.dataset import Arrays, Dataset
 from episodica.data.sampling import draw_episodes
 from episodica.data.stream import TaskStream
 from episodica.engine.problem import load_problem, new_learner
+from episodica.engine.run import load_learner
 from episodica.errors import InputError
 from episodica.learners.learner import Learner
 from episodica.learners.protonet import ProtoNet
@@ -39,6 +40,7 @@ __all__ = [
     "Step",
     "TaskStream",
     "draw_episodes",
+    "load_learner",
     "load_problem",
     "new_learner",
     "plan",

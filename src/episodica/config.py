@@ -58,7 +58,7 @@ class StreamConfig(Section):
     tasks: int = Field(default=4, ge=1)
     """number of tasks in which the stream classes arrive"""
     order: Literal["seeded", "natural", "grouped"] = "seeded"
-    """class order: a seeded permutation, label order (the released split), or whole groups in a seeded order"""
+    """a seeded permutation of the classes, label order (the released split), or group after group, seeded"""
     seed: int = Field(default=0, ge=0)
     """decides class order and which images are test images"""
     test_per_class: int | None = Field(default=None, ge=1)

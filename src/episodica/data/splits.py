@@ -1,9 +1,10 @@
 """Which class belongs to which task and which image is a test image. A split is data: it is written and has a hash."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
+from itertools import zip_longest
 
 import numpy as np
 import torch
@@ -40,7 +41,7 @@ def make_split(
     test_per_class: int,
     unseen_classes: int,
     fingerprint: str = "",
-    groups: Iterable[int] | None = None,
+    groups: Sequence[int] | None = None,
 ) -> Split:
     classes = int(labels.max()) + 1
     stream_classes = classes - unseen_classes
@@ -66,7 +67,7 @@ def make_split(
     )
 
 
-def _class_order(classes: int, unseen: int, order: str, seed: int, groups: Iterable[int] | None) -> list[int]:
+def _class_order(classes: int, unseen: int, order: str, seed: int, groups: Sequence[int] | None) -> list[int]:
     """Stream classes in their order of arrival, then the unseen ones."""
     if order == "natural":
         return list(range(classes))
@@ -75,10 +76,12 @@ def _class_order(classes: int, unseen: int, order: str, seed: int, groups: Itera
         return shuffled
     if groups is None:
         raise InputError("stream.order = grouped: this data set has no groups of classes; use seeded or natural")
-    rank = {group: i for i, group in enumerate(dict.fromkeys(np.array(list(groups))[shuffled].tolist()))}
-    group_of = dict(enumerate(groups))
-    stream = shuffled[: classes - unseen]
-    return sorted(stream, key=lambda c: rank[group_of[c]]) + shuffled[classes - unseen :]
+    members: dict[int, list[int]] = {}
+    for c in shuffled:
+        members.setdefault(groups[c], []).append(c)
+    in_turn = [c for row in zip_longest(*members.values()) for c in row if c is not None]
+    held_out = in_turn[:unseen]
+    return [c for group in members.values() for c in group if c not in held_out] + held_out
 
 
 def _rows_by_class(labels: np.ndarray, order: str, seed: int) -> Rows:

@@ -62,6 +62,10 @@ class Checkpoints:
     def at_end_of(self, session: int) -> dict[str, Tensor]:
         return self._tensors(_end(session))
 
+    def sessions(self) -> list[int]:
+        """The sessions that have ended, counted from 1."""
+        return sorted(int(path.stem.split("-")[0]) for path in self.folder.glob("*-end.json"))
+
     def _progress(self, name: str) -> Progress:
         record = self._record(name)
         del record["checksum"]

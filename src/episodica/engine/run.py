@@ -7,13 +7,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
+import torch
+
 from episodica.config import RunConfig
+from episodica.engine.checkpoint import Checkpoints, restore_module
 from episodica.engine.device import describe_environment, set_threads
-from episodica.engine.problem import load_problem
+from episodica.engine.problem import load_problem, new_learner
 from episodica.engine.trainer import Tell, Trainer
-from episodica.errors import Interrupted
+from episodica.errors import InputError, Interrupted
+from episodica.learners.learner import Learner
 from episodica.records.results import Results
-from episodica.records.run import RunFolder
+from episodica.records.run import RunFolder, load_config
 
 
 def run_one(config: RunConfig, out: Path, watch: Tell, stop: Callable[[], bool] = lambda: False) -> Results:
@@ -37,6 +41,20 @@ def run_one(config: RunConfig, out: Path, watch: Tell, stop: Callable[[], bool] 
         folder.write_results(results)
         watch({"event": "finished", "run": config.run_id})
         return results
+
+
+def load_learner(folder: str | Path, session: int | None = None) -> Learner:
+    """The trained learner of a run folder, on the CPU and in evaluation mode: after a session, or the last one."""
+    folder = Path(folder)
+    if not (folder / "config.yaml").exists():
+        raise InputError(f"{folder} is not a run folder: it has no config.yaml")
+    checkpoints = Checkpoints(folder / "checkpoints")
+    done = checkpoints.sessions()
+    if not done or session not in (None, *done):
+        raise InputError(f"{folder} has finished {len(done)} sessions: there is no session {session or 1} to load")
+    learner = new_learner(load_config(folder / "config.yaml"), torch.device("cpu"))
+    restore_module("learner", learner, checkpoints.at_end_of((session or done[-1]) - 1))
+    return learner.eval()
 
 
 @contextmanager

@@ -1,0 +1,101 @@
+"""Runs that take half a second, and all that such a run leaves behind."""
+
+import json
+from collections.abc import Mapping
+from hashlib import blake2b
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from episodica.config import RunConfig
+from episodica.errors import InputError
+from episodica.registry import components
+from episodica.sweep.grid import Recipe, plan
+
+SESSIONS, EPOCHS, EPISODES = 3, 2, 2
+STEPS = EPOCHS * EPISODES
+
+TINY: dict[str, Any] = {
+    "data.name": "glyphs",
+    "data.classes": 12,
+    "data.per_class": 30,
+    "data.size": 16,
+    "stream.tasks": SESSIONS,
+    "stream.unseen_classes": 4,
+    "stream.test_per_class": 8,
+    "backbone.name": "conv4",
+    "learner.name": "protonet",
+    "method.name": "erd",
+    "shape.queries": 3,
+    "memory.per_class": 5,
+    "train.epochs": EPOCHS,
+    "train.episodes": EPISODES,
+    "train.log_every": 1,
+    "eval.episodes": 20,
+    "threads": 1,
+    "device": "cpu",
+}
+
+
+def tiny(overrides: Mapping[str, Any] | None = None, **names: str) -> RunConfig:
+    """The tiny config with changes; `tiny(method="ft")` picks components by name."""
+    chosen = {f"{section}.name": name for section, name in names.items()}
+    (config,) = plan(Recipe("tiny"), {**TINY, **chosen, **(overrides or {})})
+    return config
+
+
+def refusal(method: str, learner: str) -> str | None:
+    """Why a method does not work with a learner, or nothing."""
+    try:
+        tiny(method=method, learner=learner)
+    except InputError as error:
+        return str(error)
+    return None
+
+
+PAIRS = list(product(components("method"), components("learner")))
+RUNNABLE = [pair for pair in PAIRS if refusal(*pair) is None]
+
+every_pair = pytest.mark.parametrize(("method", "learner"), RUNNABLE)
+
+
+def outcome(folder: Path) -> dict[str, Any]:
+    """What a run folder holds, times aside: equal for two runs that computed the same bits."""
+    return {
+        "files": sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()),
+        "results": untimed(json.loads((folder / "results.json").read_text())),
+        "events": [untimed(json.loads(line)) for line in (folder / "events.jsonl").read_text().splitlines()],
+        "exemplars": json.loads((folder / "exemplars.json").read_text()),
+        "split": json.loads((folder / "split.json").read_text()),
+        "weights": weights(folder),
+        "episodes": {path.name: _accuracies(path) for path in folder.glob("episodes/*.npz")},
+    }
+
+
+def weights(folder: Path) -> dict[str, str]:
+    """A digest of each session's final tensors."""
+    return {path.name: digest(path.read_bytes()) for path in sorted(folder.glob("checkpoints/*.safetensors"))}
+
+
+def digest(blob: bytes) -> str:
+    return blake2b(blob, digest_size=8).hexdigest()
+
+
+def untimed(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: untimed(part) for key, part in value.items() if not key.startswith("seconds")}
+    return [untimed(part) for part in value] if isinstance(value, list) else value
+
+
+def losses(folder: Path, session: int) -> list[dict[str, float]]:
+    """The logged terms of each step of a session, counted from 1."""
+    events = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
+    return [event["loss"] for event in events if event["event"] == "step" and event["session"] == session]
+
+
+def _accuracies(path: Path) -> dict[str, str]:
+    with np.load(path, allow_pickle=False) as arrays:
+        return {name: digest(arrays[name].tobytes()) for name in arrays.files}

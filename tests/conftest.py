@@ -1,0 +1,163 @@
+"""A tiny world: noise for images and a two-block encoder, so that a test takes milliseconds."""
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import settings
+from torch import Tensor, nn
+
+from episodica import config as config_module
+from episodica import registry
+from episodica.config import AugmentConfig, RunConfig, resolve
+from episodica.data.splits import Split, make_split
+from episodica.data.store import ImageStore
+from episodica.data.stream import TaskStream
+from episodica.engine.access import Access
+from episodica.engine.problem import Problem
+from episodica.learners.learner import Learner
+from episodica.learners.protonet import ProtoNet
+from episodica.models.backbone import Backbone
+from episodica.rng import generator, seeded
+from episodica.sweep.grid import nest
+from episodica.types import Pool, Pools
+
+settings.register_profile("quick", max_examples=40, deadline=None, derandomize=True)
+settings.load_profile("quick")
+
+CLASSES, PER_CLASS, SIZE = 13, 8, 8
+STILL = {"crop": "none", "flip": False, "brightness": 0.0, "contrast": 0.0, "colour": 0.0}
+
+
+class Tiny(Backbone):
+    """Two small blocks with batch-norm; without a name it is nobody's option."""
+
+    blocks: nn.Sequential = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.blocks = nn.Sequential(
+            nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 6, 3), nn.BatchNorm2d(6), nn.MaxPool2d(2)
+        )
+
+    def out_shape(self, size: int) -> tuple[int, ...]:
+        return (6 * ((size - 4) // 2) ** 2,)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.blocks(images).flatten(1)
+
+
+@pytest.fixture(autouse=True)
+def random_state_untouched() -> Iterator[None]:
+    """Nothing that a test does may draw from, or seed, the global generators."""
+
+    def states() -> tuple[bytes, str, object]:
+        return torch.get_rng_state().numpy().tobytes(), str(np.random.get_state()), random.getstate()  # noqa: NPY002
+
+    before = states()
+    yield
+    assert states() == before, "a global random generator was used"
+
+
+@pytest.fixture
+def scratch_registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Components that are defined in the test are forgotten after it."""
+    registry.discover()
+    for kind, known in registry._components.items():
+        monkeypatch.setitem(registry._components, kind, dict(known))
+    yield
+    config_module._know_all_components.cache_clear()
+
+
+@pytest.fixture(scope="session")
+def make_learner() -> Callable[[int], Learner]:
+    def make(seed: int = 0) -> Learner:
+        with seeded("tiny", seed):
+            learner = ProtoNet(backbone=Tiny())
+        return learner.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+    return make
+
+
+@pytest.fixture
+def learner(make_learner: Callable[[int], Learner]) -> Learner:
+    return make_learner(0)
+
+
+@pytest.fixture
+def teacher(make_learner: Callable[[int], Learner]) -> Learner:
+    """A model whose running statistics are not those of a fresh one."""
+    teacher = make_learner(1)
+    teacher.embed(torch.randn(20, 3, SIZE, SIZE, generator=generator("teacher")))
+    return teacher.eval().requires_grad_(False)
+
+
+@pytest.fixture(scope="session")
+def labels() -> np.ndarray:
+    return np.tile(np.arange(CLASSES), PER_CLASS)
+
+
+@pytest.fixture(scope="session")
+def store(labels: np.ndarray) -> ImageStore:
+    shape = (len(labels), SIZE, SIZE, 3)
+    return ImageStore(torch.randint(256, shape, dtype=torch.uint8, generator=generator("store")).numpy())
+
+
+@pytest.fixture(scope="session")
+def split(labels: np.ndarray) -> Split:
+    """Three tasks of 4, 3 and 3 classes, each with 5 training and 3 test images; 3 classes are unseen."""
+    return make_split(labels, tasks=3, order="seeded", seed=0, test_per_class=3, unseen_classes=3)
+
+
+@pytest.fixture(scope="session")
+def stream(split: Split) -> TaskStream:
+    return TaskStream.of(split)
+
+
+@pytest.fixture
+def pools(stream: TaskStream) -> Pools:
+    """The second session: the memory holds three images of each class of the first task."""
+    return Pools(stream.train[1], Pool.of({c: rows[:3] for c, rows in stream.train[0].by_class().items()}))
+
+
+@pytest.fixture
+def make_access(store: ImageStore, pools: Pools) -> Callable[..., Access]:
+    def make(**how: Any) -> Access:
+        return Access(store, AugmentConfig(**how), torch.device("cpu"), pools, partial(generator, 0), lambda text: None)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def make_config() -> Callable[..., RunConfig]:
+    """`make_config({"train.lr": 0.1}, seed=1)`: a small run with some values replaced."""
+    base = {"stream.tasks": 3, "shape.way": 3, "shape.queries": 2, "method.p": 1 / 3, "eval.episodes": 20}
+
+    def make(changes: dict[str, Any] | None = None, **others: Any) -> RunConfig:
+        flat = base | (changes or {}) | others
+        if flat.get("method.name", "erd") != "erd":
+            del flat["method.p"]
+        return resolve(nest(flat))
+
+    return make
+
+
+@pytest.fixture
+def problem(make_config: Callable[..., RunConfig], store: ImageStore, split: Split, stream: TaskStream) -> Problem:
+    return Problem(make_config(), store, split, stream, torch.device("cpu"))
+
+
+@pytest.fixture(scope="session")
+def looks_uniform() -> Callable[[Tensor], bool]:
+    """Whether counts stay within five standard deviations of the chi-square statistic's mean."""
+
+    def test(counts: Tensor) -> bool:
+        expected, freedom = counts.double().mean(), counts.numel() - 1
+        statistic = float(((counts - expected) ** 2 / expected).sum())
+        return statistic < freedom + 5 * (2 * freedom) ** 0.5
+
+    return test
