@@ -5,7 +5,8 @@
 
 from episodica.api import plan, run
 from episodica.config import RunConfig
-from episodica.data.dataset import Arrays, Dataset
+from episodica.data.cache import Arrays, Source
+from episodica.data.dataset import Dataset
 from episodica.data.sampling import draw_episodes
 from episodica.data.stream import TaskStream
 from episodica.engine.problem import load_problem, new_learner
@@ -37,6 +38,7 @@ __all__ = [
     "Results",
     "RunConfig",
     "Shape",
+    "Source",
     "Step",
     "TaskStream",
     "draw_episodes",

@@ -2,7 +2,8 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn
@@ -11,6 +12,7 @@ import yaml
 from cyclopts import App, CycloptsError, Parameter
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import Progress as ProgressBar
 
 from episodica.errors import FolderInUse, InputError
 
@@ -46,7 +48,7 @@ def run(
     from episodica.sweep.grid import load_recipe, plan
 
     name, overrides = parse(tokens)
-    recipe = load_recipe(name)
+    recipe = load_recipe(name or "quickstart")
     configs = plan(recipe, overrides)
     if as_json and not dry_run:
         raise InputError("--json goes with --dry-run: results are in results.json of each run folder")
@@ -55,15 +57,15 @@ def run(
     return _run_all(recipe.name, configs, out)
 
 
-def parse(tokens: Sequence[str]) -> tuple[str, dict[str, Any]]:
-    """[RECIPE] --a.b VALUE --c=VALUE ... -> recipe, {"a.b": value, "c": value}; values are read as YAML."""
-    recipe, overrides, rest = None, {}, list(tokens)
+def parse(tokens: Sequence[str]) -> tuple[str | None, dict[str, Any]]:
+    """[NAME] --a.b VALUE --c=VALUE ... -> name, {"a.b": value, "c": value}; values are read as YAML."""
+    name, overrides, rest = None, {}, list(tokens)
     while rest:
         token = rest.pop(0)
         if not token.startswith("--"):
-            if recipe is not None:
-                raise InputError(f'two recipes, "{recipe}" and "{token}": give one, and options as --key.path VALUE')
-            recipe = token
+            if name is not None:
+                raise InputError(f'two names, "{name}" and "{token}": give one, and options as --key.path VALUE')
+            name = token
             continue
         key, equals, text = token[2:].partition("=")
         if not equals:
@@ -74,7 +76,7 @@ def parse(tokens: Sequence[str]) -> tuple[str, dict[str, Any]]:
             overrides[key] = yaml.safe_load(text)
         except yaml.YAMLError:
             overrides[key] = text
-    return recipe or "quickstart", overrides
+    return name, overrides
 
 
 def _show_plan(configs: Sequence[Any], as_json: bool) -> int:
@@ -134,6 +136,92 @@ def show(what: Literal["all", "methods", "learners", "backbones", "datasets", "r
     for part in catalogue(what):
         screen.print(part)
     return OK
+
+
+data = App(name="data", help="Look at data sets before they are trained on.")
+app.command(data)
+
+Root = Annotated[str | None, Parameter(help="folder or archive with the files; default: EPISODICA_DATA")]
+
+
+@data.default
+def data_list() -> int:
+    """List the data sets, with what is found where."""
+    from episodica.records.catalogue import data_table
+
+    screen.print(data_table())
+    return OK
+
+
+@data.command(name="check", usage="Usage: episodica data check NAME [--root DIR] [--key.path VALUE ...] [OPTIONS]")
+def data_check(
+    *tokens: Tokens,
+    root: Root = None,
+    as_json: Annotated[bool, Parameter(name="--json", help="print one JSON object", negative="")] = False,
+) -> int:
+    """Decode every image and report what is there, what is wrong with it, and the split it would give.
+
+    NAME is a data set (`episodica data` lists them). Options of the config, such as `--stream.tasks 16`, apply.
+    """
+    from episodica.data.inspection import describe_split, inspect
+    from episodica.engine.problem import split_of
+    from episodica.records.catalogue import inspection_report
+
+    config = _config_of_data(tokens, root)
+    dataset = config.data.build()
+    with _reading_bar() as tell:
+        found = inspect(dataset, tell)
+        split = None
+        if found.sound:
+            arrays = dataset.load(tell)
+            split = describe_split(split_of(config, dataset, arrays), arrays.class_names)
+    if as_json:
+        sys.stdout.write(json.dumps(found.to_json() | {"split": split}, indent=2) + "\n")
+    else:
+        screen.print(inspection_report(found, split))
+    return OK if found.sound else BAD_INPUT
+
+
+@data.command(name="sheet", usage="Usage: episodica data sheet NAME [--root DIR] [--key.path VALUE ...] [OPTIONS]")
+def data_sheet(
+    *tokens: Tokens,
+    root: Root = None,
+    out: Annotated[Path, Parameter(help="folder for the pictures")] = Path("sheets"),
+) -> int:
+    """Write a contact sheet (PNG) of each task and of the unseen classes: what the learner will see.
+
+    NAME is a data set. Options of the config, such as `--stream.tasks 16 --data.size 32`, apply.
+    """
+    from episodica.data.inspection import contact_sheets
+    from episodica.engine.problem import split_of
+
+    config = _config_of_data(tokens, root)
+    dataset = config.data.build()
+    with _reading_bar() as tell:
+        arrays = dataset.load(tell)
+    paths = contact_sheets(split_of(config, dataset, arrays), arrays, out / dataset.name)
+    screen.print(f"{len(paths)} contact sheets were written to {out / dataset.name}{'/'}", soft_wrap=True)
+    return OK
+
+
+def _config_of_data(tokens: Sequence[str], root: str | None) -> Any:
+    from episodica.config import resolve
+    from episodica.registry import find
+    from episodica.sweep.grid import nest
+
+    name, overrides = parse(tokens)
+    if name is None:
+        raise InputError("name a data set: `episodica data` lists them")
+    find("dataset", name)
+    given = {"data.root": root} if root is not None else {}
+    return resolve(nest({"data.name": name, **overrides, **given}))
+
+
+@contextmanager
+def _reading_bar() -> Iterator[Callable[[str, int, int], None]]:
+    with ProgressBar(console=complaints, transient=True, disable=not complaints.is_terminal) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda what, done, total: bar.update(task, description=what, completed=done, total=total)
 
 
 def exit_code(error: BaseException) -> int:

@@ -12,6 +12,7 @@ import torch
 from episodica.errors import InputError
 from episodica.rng import generator
 
+NAMED = 8  # classes that an error names
 Rows = dict[int, list[int]]  # class -> rows of the store
 
 
@@ -39,11 +40,14 @@ def make_split(
     order: str,
     seed: int,
     test_per_class: int,
-    unseen_classes: int,
+    unseen: int | Sequence[int],
     fingerprint: str = "",
     groups: Sequence[int] | None = None,
+    names: Sequence[str] | None = None,
 ) -> Split:
+    """`unseen` is a number of classes to hold out, or the classes that the publisher of the set has chosen."""
     classes = int(labels.max()) + 1
+    unseen_classes = unseen if isinstance(unseen, int) else len(unseen)
     stream_classes = classes - unseen_classes
     if stream_classes < 2 * tasks:
         raise InputError(
@@ -51,12 +55,15 @@ def make_split(
             f"a task needs at least 2: use at most {max(stream_classes // 2, 0)} tasks or fewer stream.unseen_classes"
         )
     ordered = _class_order(classes, unseen_classes, order, seed, groups)
+    if not isinstance(unseen, int):
+        ordered = [c for c in ordered if c not in set(unseen)] + sorted(unseen)
     by_class = _rows_by_class(labels, order, seed)
     short = [c for c in ordered[:stream_classes] if len(by_class[c]) <= test_per_class]
     if short:
+        listed = ", ".join(f"{names[c] if names else c} ({len(by_class[c])})" for c in short[:NAMED])
         raise InputError(
-            f"stream.test_per_class = {test_per_class} leaves no training image of class {short[0]}, "
-            f"which has {len(by_class[short[0]])}: use a smaller number"
+            f"stream.test_per_class = {test_per_class} leaves no training image of {len(short)} classes: {listed}"
+            f"{', ...' if len(short) > NAMED else ''}; use a smaller number"
         )
     parts = [part.tolist() for part in np.array_split(np.array(ordered[:stream_classes]), tasks)]
     return Split(

@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from episodica.config import RunConfig
 from episodica.data import augment
-from episodica.data.dataset import Arrays, Dataset
+from episodica.data.cache import Arrays, Progress
+from episodica.data.dataset import Dataset, silent
 from episodica.data.sampling import MIN_WAY
 from episodica.data.splits import Split, make_split
 from episodica.data.store import ImageStore
@@ -33,9 +35,9 @@ class Problem:
         return augment.plain(self.store.read(rows).to(self.device), self.config.augment)
 
 
-def load_problem(config: RunConfig) -> Problem:
+def load_problem(config: RunConfig, tell: Progress = silent) -> Problem:
     dataset: Dataset = config.data.build()
-    arrays = dataset.load()
+    arrays = dataset.load(tell)
     split = split_of(config, dataset, arrays)
     method: Method = config.method.build()
     stream = method.stream(TaskStream.of(split))
@@ -47,15 +49,22 @@ def load_problem(config: RunConfig) -> Problem:
 
 def split_of(config: RunConfig, dataset: Dataset, arrays: Arrays) -> Split:
     asked = config.stream
+    if arrays.unseen is not None and asked.unseen_classes not in (None, len(arrays.unseen)):
+        raise InputError(
+            f"stream.unseen_classes = {asked.unseen_classes}: the split files of this {dataset.name} name "
+            f"{len(arrays.unseen)} unseen classes; leave the option out"
+        )
+    counts = np.bincount(arrays.labels)
     return make_split(
         arrays.labels,
         tasks=asked.tasks,
         order=asked.order,
         seed=asked.seed,
-        test_per_class=asked.test_per_class or dataset.test_per_class,
-        unseen_classes=asked.unseen_classes or dataset.unseen_classes,
+        test_per_class=asked.test_per_class or dataset.test_per_class(counts),
+        unseen=arrays.unseen or asked.unseen_classes or dataset.unseen_classes(len(counts)),
         fingerprint=arrays.fingerprint,
         groups=arrays.groups,
+        names=arrays.class_names,
     )
 
 

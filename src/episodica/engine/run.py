@@ -4,6 +4,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -28,7 +29,7 @@ def run_one(config: RunConfig, out: Path, watch: Tell, stop: Callable[[], bool] 
             watch({"event": "found", "run": config.run_id})
             return done
         set_threads(config.threads)
-        problem = load_problem(config)
+        problem = load_problem(config, partial(_tell_reading, watch))
         folder.write_split(problem.split.to_json())
         folder.write("env.json", describe_environment(problem.device))
         trainer = Trainer(problem, folder, watch, stop)
@@ -41,6 +42,10 @@ def run_one(config: RunConfig, out: Path, watch: Tell, stop: Callable[[], bool] 
         folder.write_results(results)
         watch({"event": "finished", "run": config.run_id})
         return results
+
+
+def _tell_reading(watch: Tell, what: str, done: int, total: int) -> None:
+    watch({"event": "reading", "what": what, "done": done, "total": total})
 
 
 def load_learner(folder: str | Path, session: int | None = None) -> Learner:

@@ -1,15 +1,22 @@
 """What there is to choose from, made from the components' own fields."""
 
+import os
 from collections.abc import Iterator
 from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel
+from rich.console import Group
+from rich.markup import escape
 from rich.table import Table
 
 from episodica.config import RunConfig, sections
+from episodica.data.dataset import FileDataset
+from episodica.data.inspection import Inspection
+from episodica.errors import InputError
 from episodica.registry import components, settings_of
 from episodica.sweep.grid import packaged_recipes
 
+LISTED = 10  # unreadable or duplicate images shown on the screen; --json has all
 KINDS = {
     "methods": ("method", "method"),
     "learners": ("learner", "learner"),
@@ -33,6 +40,58 @@ def catalogue(what: str) -> Iterator[Table]:
         for name, section in sections():
             yield _fields(name, "for every run", section, f"{name}.")
         yield _fields("run", "for every run", RunConfig, "")
+
+
+def data_table() -> Table:
+    """The data sets with the numbers of their official forms, and what is found where."""
+    table = Table("name", "classes", "images", "found", title="data sets", title_justify="left", box=None, padding=(0, 2))
+    for name, component in components("dataset").items():
+        dataset = component()
+        official = getattr(dataset, "official", None) or ("", "")
+        table.add_row(name, *map(str, official), _found(dataset))
+    return table
+
+
+def _found(dataset: Any) -> str:
+    if not isinstance(dataset, FileDataset):
+        return "[green]embedded: drawn when needed"
+    if not os.environ.get("EPISODICA_DATA"):
+        return "[dim]set EPISODICA_DATA or pass --data.root"
+    try:
+        files, _ = dataset.locate()
+    except InputError:
+        return f"[dim]not in {os.environ['EPISODICA_DATA']}; expected: {escape(dataset.layout)}"
+    return f"[green]{len(files)} files in {os.environ['EPISODICA_DATA']}"
+
+
+def inspection_report(found: Inspection, split: dict[str, Any] | None) -> Group:
+    """What `episodica data check` prints."""
+    sizes = sorted(found.class_sizes.values())
+    lines = [
+        f"[bold]{found.dataset}[/]: {found.images} images of {found.classes} classes, "
+        f"{sizes[0]} to {sizes[-1]} a class (median {sizes[len(sizes) // 2]})",
+        *found.remarks,
+        f"unreadable: {len(found.unreadable) or 'none'}",
+        *(f"  [red]{escape(line)}" for line in found.unreadable[:LISTED]),
+        f"duplicates: {len(found.duplicates) or 'none'}",
+        *(f"  {escape(' = '.join(names))}" for names in found.duplicates[:LISTED]),
+    ]
+    if split is None:
+        return Group(*lines, "no split: repair or remove the unreadable images first")
+    table = Table("", "classes", "train", "test", "", title=f"split {split['hash']}", title_justify="left", box=None)
+    for number, task in enumerate(split["tasks"], start=1):
+        table.add_row(f"task {number}", *_counts(task, "train_images", "test_images"), _some(task["classes"]))
+    unseen = split["unseen"]
+    table.add_row("unseen", str(len(unseen["classes"])), "", str(unseen["images"]), _some(unseen["classes"]))
+    return Group(*lines, table)
+
+
+def _counts(task: dict[str, Any], *keys: str) -> list[str]:
+    return [str(len(task["classes"])), *(str(task[key]) for key in keys)]
+
+
+def _some(names: list[str]) -> str:
+    return escape(", ".join(names[:5]) + (", ..." if len(names) > 5 else ""))
 
 
 def _fields(title: str, about: str, model: type[BaseModel], prefix: str) -> Table:

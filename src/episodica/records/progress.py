@@ -62,6 +62,9 @@ class Listener:
         if handle is not None:
             handle(event)
 
+    def _on_reading(self, event: Mapping[str, Any]) -> None:
+        self._bars.update(self._bar, total=event["total"], completed=event["done"], where=event["what"])
+
     def _on_session(self, event: Mapping[str, Any]) -> None:
         self._since = (0, 0.0)
         self._place(event, 0, f"task {event['session']}/{event['sessions']}")

@@ -1,0 +1,57 @@
+"""CIFAR-100 (Krizhevsky 2009): 100 classes x 600 images of 32 px, as the official Python-2 pickles."""
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from episodica.data.cache import Source
+from episodica.data.dataset import FileDataset, Found
+from episodica.data.pickles import load_pickle
+from episodica.errors import InputError
+
+
+class CIFAR100(FileDataset, name="cifar100"):
+    """100 classes x 600 images, 32 px; 80 stream and 20 unseen classes."""
+
+    native_size: ClassVar[int] = 32
+    official: ClassVar[tuple[int, int] | None] = (100, 60_000)
+    where: ClassVar[str] = "the CIFAR page of A. Krizhevsky, University of Toronto (CIFAR-100, python version)"
+    layout: ClassVar[str] = "cifar-100-python.tar.gz, or the folder cifar-100-python with train, test and meta"
+    archives: ClassVar[tuple[str, ...]] = ("cifar-100-python.tar.gz",)
+    unpacked_bytes: ClassVar[int] = 2**30
+
+    def test_per_class(self, counts: np.ndarray) -> int:
+        return 100
+
+    def unseen_classes(self, classes: int) -> int:
+        return 20
+
+    def find(self, folder: Path) -> Found | None:
+        files = [folder / name for name in ("train", "test", "meta")]
+        return Found(files, lambda: read(*files)) if all(path.is_file() for path in files) else None
+
+
+def read(train: Path, test: Path, meta: Path) -> Source:
+    """Train images in file order, then test images: the order that the natural split is defined on."""
+    parts = [_part(path) for path in (train, test)]
+    names = _entry(load_pickle(meta), b"fine_label_names", meta)
+    labels = np.concatenate([labels for _, labels in parts])
+    if labels.min() < 0 or labels.max() >= len(names):
+        raise InputError(f"{train.parent}: labels go from {labels.min()} to {labels.max()} for {len(names)} classes")
+    images = np.concatenate([images for images, _ in parts])
+    return Source(images, labels, tuple(name.decode() for name in names))
+
+
+def _part(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    record = load_pickle(path)
+    data, labels = _entry(record, b"data", path), np.array(_entry(record, b"fine_labels", path), dtype=np.int64)
+    if not isinstance(data, np.ndarray) or data.dtype != np.uint8 or data.shape != (len(labels), 3072):
+        raise InputError(f"{path}: `data` is not a byte array of {len(labels)} images of 3 x 32 x 32")
+    return data.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), labels
+
+
+def _entry(record: Any, key: bytes, path: Path) -> Any:
+    if not isinstance(record, dict) or key not in record:
+        raise InputError(f"{path} is not a file of CIFAR-100: it has no entry {key.decode()}")
+    return record[key]

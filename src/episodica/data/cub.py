@@ -1,0 +1,61 @@
+"""CUB-200-2011 (Wah et al. 2011): 11,788 photographs of 200 kinds of birds, in the official layout."""
+
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from episodica.data.cache import Source
+from episodica.data.dataset import FileDataset, Found
+from episodica.errors import InputError
+
+TABLES = ("images.txt", "image_class_labels.txt", "classes.txt")
+
+
+class CUB(FileDataset, name="cub"):
+    """200 kinds of birds, about 59 images each, cut to 84 px; 160 stream and 40 unseen classes."""
+
+    native_size: ClassVar[int] = 84
+    official: ClassVar[tuple[int, int] | None] = (200, 11_788)
+    where: ClassVar[str] = "the Caltech-UCSD Birds-200-2011 page of Caltech"
+    layout: ClassVar[str] = "CUB_200_2011.tgz, or the folder CUB_200_2011 with images/, images.txt, classes.txt, ..."
+    archives: ClassVar[tuple[str, ...]] = ("CUB_200_2011.tgz", "CUB_200_2011.tar.gz")
+    unpacked_bytes: ClassVar[int] = 8 * 2**30
+
+    def test_per_class(self, counts: np.ndarray) -> int:
+        return 20
+
+    def unseen_classes(self, classes: int) -> int:
+        return classes // 5
+
+    def find(self, folder: Path) -> Found | None:
+        tables = [folder / name for name in TABLES]
+        if not all(path.is_file() for path in tables) or not (folder / "images").is_dir():
+            return None
+        files = [*tables, *(path for path in sorted((folder / "images").rglob("*")) if path.is_file())]
+        return Found(files, lambda: read(folder))
+
+
+def read(folder: Path) -> Source:
+    """Images in the order of their official numbers."""
+    paths, class_of, names = (_table(folder / name) for name in TABLES)
+    if set(paths) != set(class_of) or not set(class_of.values()) <= set(names):
+        raise InputError(f"{folder}: images.txt, image_class_labels.txt and classes.txt do not speak of the same images")
+    outside = [path for path in paths.values() if ".." in Path(path).parts or Path(path).is_absolute()]
+    if outside:
+        raise InputError(f"{folder}/images.txt names {outside[0]}, which is outside the data set")
+    numbers = {number: i for i, number in enumerate(sorted(names, key=int))}
+    images = sorted(paths, key=int)
+    labels = np.array([numbers[class_of[image]] for image in images])
+    return Source([folder / "images" / paths[i] for i in images], labels, tuple(names[n] for n in numbers))
+
+
+def _table(path: Path) -> dict[str, str]:
+    """Lines `NUMBER VALUE`."""
+    try:
+        lines = [line.split(maxsplit=1) for line in path.read_text().splitlines() if line.strip()]
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is not a text file") from None
+    if not lines or any(len(line) != 2 or not line[0].isdigit() for line in lines):
+        raise InputError(f"{path} must have lines of the form NUMBER VALUE")
+    return {number: value.strip() for number, value in lines}

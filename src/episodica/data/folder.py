@@ -1,0 +1,53 @@
+"""People's own images: one sub-folder for each class, in any common image format."""
+
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from episodica.data.cache import Source
+from episodica.data.dataset import FileDataset, Found
+from episodica.data.folders import class_folders, published_folders, published_source, source_of
+from episodica.errors import InputError
+
+
+class Folder(FileDataset, name="folder"):
+    """Your own images, a sub-folder for each class; train/, val/ and test/ with classes in each are taken as a split."""
+
+    min_images: Annotated[int, Field(ge=2, description="leave out classes with fewer images")] = 2
+
+    native_size: ClassVar[int] = 84
+    where: ClassVar[str] = "your own collection"
+    layout: ClassVar[str] = "one sub-folder with images for each class, or such folders in train/, val/ and test/"
+
+    def test_per_class(self, counts: np.ndarray) -> int:
+        """A fifth of the smallest class, so that something is left to learn from."""
+        return max(2, int(counts.min()) // 5)
+
+    def unseen_classes(self, classes: int) -> int:
+        return max(2, classes // 5)
+
+    def settings(self) -> dict[str, object]:
+        return {"min_images": self.min_images}
+
+    def find(self, folder: Path) -> Found | None:
+        parts = published_folders(folder)
+        if parts is not None:
+            kept = {part: self._large_enough(classes) for part, classes in parts.items()}
+            files = [path for part in kept.values() for images in part.values() for path in images]
+            return Found(files, lambda: published_source(kept, folder))
+        classes = self._large_enough(class_folders(folder))
+        files = [path for images in classes.values() for path in images]
+        return Found(files, lambda: self._read(classes, folder)) if classes else None
+
+    def _large_enough(self, classes: dict[str, list[Path]]) -> dict[str, list[Path]]:
+        return {name: images for name, images in classes.items() if len(images) >= self.min_images}
+
+    def _read(self, classes: dict[str, list[Path]], folder: Path) -> Source:
+        if len(classes) < 4:
+            raise InputError(
+                f"{folder} has {len(classes)} classes with at least {self.min_images} images: there must be 4, two to "
+                "learn and two unseen ones to test on"
+            )
+        return source_of(classes)

@@ -1,0 +1,53 @@
+"""Images in folders: one sub-folder a class, or train, val and test with one sub-folder a class in each."""
+
+from pathlib import Path
+
+import numpy as np
+
+from episodica.data.cache import Source
+from episodica.data.decode import is_image_file
+from episodica.errors import InputError
+
+PARTS = ("train", "val", "test")
+
+
+def class_folders(folder: Path) -> dict[str, list[Path]]:
+    """Class name -> its image files, both sorted; hidden folders and other files are passed over."""
+    found = {}
+    for entry in sorted(folder.iterdir()):
+        if entry.is_dir() and not entry.name.startswith((".", "__")):
+            images = sorted(path for path in entry.rglob("*") if path.is_file() and is_image_file(path))
+            if images:
+                found[entry.name] = images
+    return found
+
+
+def published_folders(folder: Path) -> dict[str, dict[str, list[Path]]] | None:
+    """The classes of train, val and test where the folder is divided so; val may be missing."""
+    if not all((folder / part).is_dir() for part in ("train", "test")):
+        return None
+    parts = {part: class_folders(folder / part) for part in PARTS if (folder / part).is_dir()}
+    return parts if all(parts[part] for part in ("train", "test")) else None
+
+
+def published_source(parts: dict[str, dict[str, list[Path]]], folder: Path) -> Source:
+    """Stream classes from train and val, unseen classes from test."""
+    unseen = set(parts["test"])
+    twice = sorted(name for part in parts if part != "test" for name in parts[part] if name in unseen)
+    if twice:
+        raise InputError(
+            f"{folder}: class {twice[0]} is in test and in another part, but a published split divides classes, not "
+            "images; put all images of a class into one folder"
+        )
+    merged: dict[str, list[Path]] = {}
+    for part in parts.values():
+        for name, images in part.items():
+            merged.setdefault(name, []).extend(images)
+    return source_of(merged, unseen)
+
+
+def source_of(classes: dict[str, list[Path]], unseen: set[str] | None = None) -> Source:
+    names = tuple(classes)
+    labels = np.repeat(np.arange(len(names)), [len(paths) for paths in classes.values()])
+    held_out = None if unseen is None else tuple(i for i, name in enumerate(names) if name in unseen)
+    return Source([path for paths in classes.values() for path in paths], labels, names, held_out)

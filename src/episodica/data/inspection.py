@@ -1,0 +1,115 @@
+"""Looking at a data set before it is trained on: is everything there and readable, and what will the learner see?"""
+
+from collections import Counter
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image, ImageDraw
+
+from episodica.data.cache import Arrays, Progress, Source, decode_each
+from episodica.data.dataset import Dataset, FileDataset
+from episodica.data.decode import Unreadable
+from episodica.data.splits import Rows, Split
+
+SHOWN = 12  # images of a class on a contact sheet
+GAP, LABEL = 2, 110  # its margins in pixels
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What `episodica data check` found."""
+
+    dataset: str
+    classes: int
+    images: int
+    class_sizes: dict[str, int]
+    unreadable: list[str]
+    duplicates: list[list[str]]
+    remarks: list[str]
+
+    @property
+    def sound(self) -> bool:
+        return not self.unreadable
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {"sound": self.sound}
+
+
+def inspect(dataset: Dataset, tell: Progress) -> Inspection:
+    """Decode every image anew; nothing is cached."""
+    size = dataset.size or dataset.native_size
+    opened = dataset.locate()[1]() if isinstance(dataset, FileDataset) else nullcontext(_drawn(dataset.load(tell)))
+    with opened as source:
+        same: dict[bytes, list[int]] = {}
+        unreadable = []
+        for i, image in decode_each(source, size, tell):
+            if isinstance(image, Unreadable):
+                unreadable.append(str(image))
+            else:
+                same.setdefault(blake2b(image.tobytes(), digest_size=16).digest(), []).append(i)
+        sizes = Counter(source.labels.tolist())
+        return Inspection(
+            dataset=dataset.name,
+            classes=len(source.class_names),
+            images=len(source.labels),
+            class_sizes={name: sizes[c] for c, name in enumerate(source.class_names)},
+            unreadable=unreadable,
+            duplicates=[[source.name_of(i) for i in rows] for rows in same.values() if len(rows) > 1],
+            remarks=_remarks(dataset, source),
+        )
+
+
+def _drawn(arrays: Arrays) -> Source:
+    return Source(arrays.images, arrays.labels, arrays.class_names)
+
+
+def _remarks(dataset: Dataset, source: Source) -> list[str]:
+    if not isinstance(dataset, FileDataset) or dataset.official is None:
+        return []
+    classes, images = dataset.official
+    if (len(source.class_names), len(source.labels)) == (classes, images):
+        return ["complete: as many classes and images as the official set"]
+    return [f"not the whole set: the official one has {classes} classes and {images} images"]
+
+
+def describe_split(split: Split, names: tuple[str, ...]) -> dict[str, Any]:
+    """Which classes are in which task, and how many images that makes."""
+    tasks = [
+        {"classes": [names[c] for c in train], "train_images": _images(train), "test_images": _images(test)}
+        for train, test in zip(split.train, split.test, strict=True)
+    ]
+    unseen = {"classes": [names[c] for c in split.unseen], "images": _images(split.unseen)}
+    return {"hash": split.hash, "tasks": tasks, "unseen": unseen}
+
+
+def _images(rows: Rows) -> int:
+    return sum(map(len, rows.values()))
+
+
+def contact_sheets(split: Split, arrays: Arrays, folder: Path) -> list[Path]:
+    """A picture of the first training images of each class, for each task and for the unseen classes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    pools = {f"task-{t:02d}": rows for t, rows in enumerate(split.train, start=1)} | {"unseen": split.unseen}
+    paths = []
+    for name, rows in pools.items():
+        paths.append(folder / f"{name}.png")
+        _sheet(rows, arrays).save(paths[-1])
+    return paths
+
+
+def _sheet(rows: Rows, arrays: Arrays) -> Image.Image:
+    side = arrays.images.shape[1]
+    zoom = max(1, 64 // side)
+    cell = side * zoom + GAP
+    sheet = Image.new("RGB", (LABEL + SHOWN * cell, len(rows) * cell), "white")
+    pen = ImageDraw.Draw(sheet)
+    for y, (c, of_class) in enumerate(rows.items()):
+        pen.text((4, y * cell + cell // 2 - 6), arrays.class_names[c][:17], fill="black")
+        for x, row in enumerate(of_class[:SHOWN]):
+            image = Image.fromarray(np.asarray(arrays.images[row])).resize((side * zoom, side * zoom), Image.Resampling.NEAREST)
+            sheet.paste(image, (LABEL + x * cell, y * cell))
+    return sheet
