@@ -169,17 +169,20 @@ def data_check(
 
     config = _config_of_data(tokens, root)
     dataset = config.data.build()
+    split, problem = None, "there are unreadable images: repair or remove them"
     with _reading_bar() as tell:
         found = inspect(dataset, tell)
-        split = None
         if found.sound:
             arrays = dataset.load(tell)
-            split = describe_split(split_of(config, dataset, arrays), arrays.class_names)
+            try:
+                split, problem = describe_split(split_of(config, dataset, arrays), arrays.class_names), None
+            except InputError as error:
+                problem = str(error)
     if as_json:
-        sys.stdout.write(json.dumps(found.to_json() | {"split": split}, indent=2) + "\n")
+        sys.stdout.write(json.dumps(found.to_json() | {"split": split, "problem": problem}, indent=2) + "\n")
     else:
-        screen.print(inspection_report(found, split))
-    return OK if found.sound else BAD_INPUT
+        screen.print(inspection_report(found, split, problem))
+    return OK if problem is None else BAD_INPUT
 
 
 @data.command(name="sheet", usage="Usage: episodica data sheet NAME [--root DIR] [--key.path VALUE ...] [OPTIONS]")

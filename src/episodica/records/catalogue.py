@@ -64,8 +64,8 @@ def _found(dataset: Any) -> str:
     return f"[green]{len(files)} files in {os.environ['EPISODICA_DATA']}"
 
 
-def inspection_report(found: Inspection, split: dict[str, Any] | None) -> Group:
-    """What `episodica data check` prints."""
+def inspection_report(found: Inspection, split: dict[str, Any] | None, problem: str | None) -> Group:
+    """What `episodica data check` prints: the split it would use, or the problem that stands in its way."""
     sizes = sorted(found.class_sizes.values())
     lines = [
         f"[bold]{found.dataset}[/]: {found.images} images of {found.classes} classes, "
@@ -77,7 +77,7 @@ def inspection_report(found: Inspection, split: dict[str, Any] | None) -> Group:
         *(f"  {escape(' = '.join(names))}" for names in found.duplicates[:LISTED]),
     ]
     if split is None:
-        return Group(*lines, "no split: repair or remove the unreadable images first")
+        return Group(*lines, f"[red]no split:[/] {escape(problem or '')}")
     table = Table("", "classes", "train", "test", "", title=f"split {split['hash']}", title_justify="left", box=None)
     for number, task in enumerate(split["tasks"], start=1):
         table.add_row(f"task {number}", *_counts(task, "train_images", "test_images"), _some(task["classes"]))
