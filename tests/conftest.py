@@ -31,7 +31,6 @@ settings.register_profile("quick", max_examples=40, deadline=None, derandomize=T
 settings.load_profile("quick")
 
 CLASSES, PER_CLASS, SIZE = 13, 8, 8
-STILL = {"crop": "none", "flip": False, "brightness": 0.0, "contrast": 0.0, "colour": 0.0}
 
 
 class Tiny(Backbone):

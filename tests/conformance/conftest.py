@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from conformance.tiny import digest, outcome, tiny
+from conformance.tiny import tensors_digest, tiny
 from episodica import registry
 from episodica.config import RunConfig
 from episodica.data.store import ImageStore
@@ -24,16 +24,6 @@ def image_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("EPISODICA_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
-
-
-@pytest.fixture
-def unregister() -> Iterator[None]:
-    """Forgets the components that a test defines."""
-    known = {kind: dict(members) for kind, members in registry._components.items()}
-    yield
-    for kind, members in registry._components.items():
-        members.clear()
-        members.update(known[kind])
 
 
 @pytest.fixture(scope="session")
@@ -113,13 +103,13 @@ def _spy_on_loss(patch: pytest.MonkeyPatch, found: Observation) -> None:
         names, parameters = zip(*step.learner.backbone.named_parameters(), strict=True)
         total = torch.stack(list(terms.values())).sum()
         gradients = torch.autograd.grad(total, parameters, retain_graph=True, allow_unused=True)
-        old = [] if step.teacher is None else [p for part in step.old.values() for p in (part.support, part.query)]
+        old = [] if step.teacher is None else [value for part in step.old.values() for value in vars(part).values()]
         found.steps.append(
             Seen(
                 session=max(event["session"] for event in found.log if "session" in event),
                 terms={name: term.item() for name, term in terms.items()},
                 gradients=dict(zip(names, gradients, strict=True)),
-                teacher=None if step.teacher is None else state_digest(step.teacher),
+                teacher=None if step.teacher is None else tensors_digest(step.teacher.state_dict()),
                 teacher_is_frozen=step.teacher is None or _is_frozen(step.teacher),
                 old_has_gradient=any(part.requires_grad for part in old),
             )
@@ -132,11 +122,3 @@ def _spy_on_loss(patch: pytest.MonkeyPatch, found: Observation) -> None:
 def _is_frozen(module: nn.Module) -> bool:
     untrained = not any(part.training for part in module.modules())
     return untrained and not any(p.requires_grad or p.grad is not None for p in module.parameters())
-
-
-def state_digest(module: nn.Module) -> str:
-    state = sorted(module.state_dict().items())
-    return digest(b"".join(name.encode() + tensor.contiguous().numpy().tobytes() for name, tensor in state))
-
-
-__all__ = ["outcome"]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from torch import Tensor
 
 from episodica.config import RunConfig
 from episodica.errors import InputError
@@ -78,6 +79,10 @@ def outcome(folder: Path) -> dict[str, Any]:
 def weights(folder: Path) -> dict[str, str]:
     """A digest of each session's final tensors."""
     return {path.name: digest(path.read_bytes()) for path in sorted(folder.glob("checkpoints/*.safetensors"))}
+
+
+def tensors_digest(tensors: Mapping[str, Tensor]) -> str:
+    return digest(b"".join(name.encode() + tensors[name].contiguous().numpy().tobytes() for name in sorted(tensors)))
 
 
 def digest(blob: bytes) -> str:

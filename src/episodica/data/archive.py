@@ -14,10 +14,9 @@ from typing import IO
 from episodica.errors import InputError
 
 CHUNK = 1 << 20
-MAX_DEPTH = 32
-MAX_TAR_HEADER = 1 << 15
-
-Member = tuple[str, Callable[[], IO[bytes]] | None]  # its name and how to open it, None for a folder
+MAX_DEPTH, MAX_TAR_HEADER = 32, 1 << 15
+ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # by the others one read may inflate without a bound
+Open = Callable[[], IO[bytes]] | None  # None for a folder
 
 
 class _Refused(Exception):
@@ -39,98 +38,72 @@ class _TarReader(io.BufferedReader):
 
 def unpack(archive: Path, dest: Path, *, max_bytes: int, max_files: int = 1_000_000) -> None:
     """Unpack a .tar, .tar.gz, .tgz or .zip of plain files into an empty folder, which an error leaves empty again."""
+    if not archive.is_file():  # opening a pipe would wait for ever
+        raise InputError(f"{archive}: is not a file; name a .tar, .tar.gz, .tgz or .zip")
     dest.mkdir(parents=True, exist_ok=True)
     if any(dest.iterdir()):
         raise InputError(f"{dest}: is not empty; unpack {archive.name} into a new folder")
     subject, left = "as a .tar, .tar.gz, .tgz or .zip it", max_bytes
     try:
-        for number, (name, source) in enumerate(_members(archive), start=1):
-            subject = repr(name)
-            if number > max_files:
-                raise _Refused(f"is one more than the {max_files:,} files and folders allowed")
-            left -= _write(source, _inside(dest, name), left)
-            subject = f"what follows {name!r}"
+        with archive.open("rb") as file:
+            for number, (name, plain, source) in enumerate(_members(file), start=1):
+                subject = repr(name)
+                if number > max_files:
+                    raise _Refused(f"is one more than the {max_files:,} files and folders allowed")
+                if not plain:
+                    raise _Refused("is a link, a device, encrypted or packed in an uncommon way, not a plain file")
+                left -= _write(source, _inside(dest, name), most=left + 1)
+                if left < 0:
+                    raise _Refused(f"goes beyond the {max_bytes:,} bytes allowed in total")
+                subject = f"what follows {name!r}"
     except BaseException as error:
         for child in dest.iterdir():
             shutil.rmtree(child) if child.is_dir() else child.unlink()
-        if isinstance(error, Exception):  # tarfile and zipfile raise far more kinds than they document
-            raise InputError(f"{archive}: {subject} {_reason(error)}") from error
-        raise
-
-
-def _reason(error: Exception) -> str:
-    match error:
-        case _Refused():
-            return str(error)
-        case FileExistsError() | NotADirectoryError():
-            return "has a name that another member has or needs for its folder"
-        case _:
-            return f"cannot be unpacked ({error or type(error).__name__})"
+        if not isinstance(error, Exception):  # else any kind: tarfile and zipfile raise more than they document
+            raise
+        reason = error if isinstance(error, _Refused) else f"cannot be unpacked ({str(error) or type(error).__name__})"
+        raise InputError(f"{archive}: {subject} {reason}") from error
 
 
 def _inside(dest: Path, name: str) -> Path:
-    path = PurePosixPath(name)
-    if PureWindowsPath(name).anchor or ".." in path.parts or "\\" in name or "\0" in name:
-        raise _Refused("is not a plain name relative to the archive")
-    if len(path.parts) > MAX_DEPTH:
-        raise _Refused(f"lies more than {MAX_DEPTH} folders deep")
-    return dest / path
+    parts = PurePosixPath(name).parts  # roots, drives and backslashes are what Windows reads differently
+    if parts != PureWindowsPath(name).parts or ".." in parts or "\0" in name or len(parts) > MAX_DEPTH:
+        raise _Refused(f"is not a plain relative name of at most {MAX_DEPTH} parts")
+    return dest.joinpath(*parts)
 
 
-def _write(open_source: Callable[[], IO[bytes]] | None, path: Path, most: int) -> int:
-    """The number of bytes written, counted on the way: a header may lie."""
-    (path.parent if open_source else path).mkdir(parents=True, exist_ok=True)
-    written = 0
-    if open_source:
-        with open_source() as source, path.open("xb") as target:
-            while chunk := source.read(CHUNK):
-                written += len(chunk)
-                if written > most:
-                    raise _Refused("goes beyond the number of bytes allowed in total")
-                target.write(chunk)
-    return written
+def _write(source: Open, path: Path, most: int) -> int:
+    """The bytes written, counted here because a header may lie."""
+    (path.parent if source else path).mkdir(parents=True, exist_ok=True)
+    if source is None:
+        return 0
+    with source() as packed, path.open("xb") as unpacked:
+        while chunk := packed.read(min(CHUNK, most - unpacked.tell())):
+            unpacked.write(chunk)
+        return unpacked.tell()
 
 
-def _members(archive: Path) -> Iterator[Member]:
-    if not archive.is_file():  # opening a pipe would wait for ever
-        raise _Refused("cannot be unpacked (there is no such file)")
-    with archive.open("rb") as file:
-        magic = file.peek(4)
-        if magic.startswith((b"PK\x03\x04", b"PK\x05\x06")):
-            with zipfile.ZipFile(file) as package:
-                for info in package.infolist():
-                    name = info.orig_filename
-                    yield name, None if name.endswith("/") else partial(_open_zipped, package, info)
-        else:
-            with _TarReader(gzip.GzipFile(fileobj=file) if magic.startswith(b"\x1f\x8b") else file) as reader:
-                yield from _tar_members(reader)
+def _members(file: io.BufferedReader) -> Iterator[tuple[str, bool, Open]]:
+    magic = file.peek(4)
+    if magic.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+        return _zip_members(zipfile.ZipFile(file))
+    return _tar_members(_TarReader(gzip.GzipFile(fileobj=file) if magic.startswith(b"\x1f\x8b") else file))
 
 
-def _open_zipped(package: zipfile.ZipFile, info: zipfile.ZipInfo) -> IO[bytes]:
-    if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
-        raise _Refused("is a link, a device or the like, not a plain file")
-    if info.compress_type not in (
-        zipfile.ZIP_STORED,
-        zipfile.ZIP_DEFLATED,
-    ):  # others: no bound on what one read returns
-        raise _Refused(f"is compressed by an uncommon method ({info.compress_type})")
-    return package.open(info)
+def _zip_members(package: zipfile.ZipFile) -> Iterator[tuple[str, bool, Open]]:
+    for info in package.infolist():
+        name, kind, encrypted = info.orig_filename, stat.S_IFMT(info.external_attr >> 16), info.flag_bits & 1
+        plain = kind in (0, stat.S_IFREG, stat.S_IFDIR) and info.compress_type in ZIP_METHODS and not encrypted
+        yield name, plain, None if name.endswith("/") else partial(package.open, info)
 
 
-def _tar_members(reader: _TarReader) -> Iterator[Member]:
-    with tarfile.TarFile(fileobj=reader) as tar:
+def _tar_members(reader: _TarReader) -> Iterator[tuple[str, bool, Open]]:
+    with reader, tarfile.TarFile(fileobj=reader) as tar:
         for info in tar:
+            plain = info.isdir() or (info.isreg() and not info.issparse() and info.size >= 0)
             reader.allowance = info.size
-            yield info.name, None if info.isdir() else partial(_open_tarred, tar, info)
+            yield info.name, plain, None if info.isdir() else partial(tarfile.ExFileObject, tar, info)
             reader.allowance = MAX_TAR_HEADER
-    if reader.last != bytes(tarfile.BLOCKSIZE):
-        raise _Refused("is damaged or missing")
-    reader.allowance = 2 * CHUNK
-    if len(reader.read(2 * CHUNK)) > CHUNK:  # read to the end, where gzip has its checksum
-        raise _Refused("is far more than an end marker")
-
-
-def _open_tarred(tar: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:
-    if not info.isreg() or info.issparse() or info.size < 0:
-        raise _Refused("is a link, a device or the like, not a plain file")
-    return tarfile.ExFileObject(tar, info)
+        reader.allowance = 2 * CHUNK  # for the padding, and gzip's checksum behind it
+        if reader.last != bytes(tarfile.BLOCKSIZE) or len(reader.read(2 * CHUNK)) > CHUNK:
+            raise _Refused("is not the end of an archive")

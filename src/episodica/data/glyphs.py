@@ -1,187 +1,253 @@
 """Glyphs: characters of invented alphabets, drawn from a seed instead of downloaded.
 
-A class is a stroke program: a few curved strokes between the anchor points of its alphabet. An image is a fresh
-drawing of that program with shaky strokes, a new pose, pen, ink and paper, over fragments of other characters.
-The set was designed to show forgetting: what is clutter while one task is learned is the character of another, so
-training on the newest classes alone teaches a network to overlook the rest. Ink, paper, clutter and noise are drawn
-without regard to the class.
+A class is a stroke program: a few strokes, each with a place, a direction, a length and a bend. An image is
+a fresh drawing of it: shaken strokes, a new pose, pen, ink and paper, over the trace of another character.
+Ink, paper, trace and noise are drawn without regard to the class.
 
-The pixels are the same on every machine: random numbers are raw Philox output, and the arithmetic is limited to
-operations that IEEE 754 rounds exactly, in a fixed order.
+The set was designed to show forgetting. Each alphabet has its own hand, and what tells the characters of one
+apart means little in another: a tilt is identity here and carelessness there, and every alphabet is clutter
+behind the others. So a network that trains on the newest alphabet alone learns to overlook the rest.
 
-Shape letters: I images, S strokes, P points of a stroke, H rows, W columns.
+The pixels are the same on every machine: random numbers are raw Philox output, and the arithmetic is limited
+to operations that IEEE 754 rounds exactly, in a fixed order.
+
+Coordinates run from -1 to 1 across the image.
+Shape letters: I images, S strokes, E straight edges, H rows, W columns.
 """
 
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from dataclasses import dataclass
+from itertools import combinations
+from math import prod
+from zlib import crc32
 
 import numpy as np
 
 Array = np.ndarray
+Bounds = tuple[float, float]
 
-CLASSES = 100
-ALPHABETS = 5
-STREAM_PER_ALPHABET = 16
-HELD_OUT_PER_ALPHABET = 4
-STROKES = 4
-ANCHORS = 6
-PIECES = 3
-SHAKE = 0.10
-TURN = 0.12
-SHIFT = 0.15
-SCALE = (0.62, 0.85)
-PEN = (0.06, 0.12)
-CLUTTER = 1
-CLUTTER_SCALE = (0.45, 0.7)
-CLUTTER_SHIFT = 0.6
-CLUTTER_INK = (0.5, 1.0)
-CONTRAST = (0.35, 0.6)
-TINT = 0.15
-TEXTURE = 0.25
-NOISE = 0.12
-CHUNK = 50
+
+@dataclass(frozen=True)
+class Hand:
+    """How one alphabet is written."""
+
+    strokes: int
+    directions: tuple[tuple[float, float], ...]
+    length: Bounds  # from the middle of a stroke to its end
+    bends: tuple[float, ...]
+    spread: float  # distance of the nine places on which strokes are centred
+    pen: Bounds
+    turn: float  # tangent of half the largest rotation
+    shake: float
+    same_places: bool = False  # one layout for all characters: only directions and bends tell them apart
+
+
+ALONG, UP, RISING, FALLING = (1.0, 0.0), (0.0, 1.0), (0.7, 0.7), (0.7, -0.7)
+SLANTS = ((0.45, 0.9), (-0.45, 0.9), (0.9, 0.45), (0.9, -0.45))
+COMPASS = (ALONG, UP, RISING, FALLING)
+
+# fmt: off
+HANDS = (
+    #    strokes, directions, length, bends, spread, pen, turn, shake, same_places
+    Hand(4, (ALONG, UP), (0.35, 0.55), (0.0,),      0.60, (0.10, 0.14), 0.05, 0.22),  # slabs
+    Hand(3, SLANTS,      (0.60, 0.90), (0.0,),      0.45, (0.05, 0.08), 0.20, 0.18),  # runes
+    Hand(3, COMPASS,     (0.35, 0.50), (-2.6, 2.6), 0.50, (0.06, 0.10), 0.20, 0.18),  # loops
+    Hand(5, (ALONG,),    (0.02, 0.05), (0.0,),      0.75, (0.12, 0.16), 0.05, 0.16),  # dots
+    Hand(4, COMPASS,     (0.25, 0.35), (-1.8, 1.8), 0.70, (0.06, 0.09), 0.05, 0.14, True),  # hooks
+)
+# fmt: on
+
+IN_TURN, LATER = 16, 4  # labels 0-79: 16 characters of each alphabet in turn; 80-99: 4 further ones of each
+CLASSES = len(HANDS) * (IN_TURN + LATER)
+STROKES = max(hand.strokes for hand in HANDS)
+PIECES = 3  # straight edges that stand for a bent stroke
+
+PLACE_JITTER = 0.15
+SCALE, SHIFT, SHEAR = (0.6, 0.85), 0.15, 0.2
+TRACE_SCALE, TRACE_SHIFT, TRACE_SHAKE, TRACE_TURN = (0.5, 0.8), 0.5, 0.05, 0.2
+TRACE_PEN, TRACE_INK = (0.05, 0.12), (0.4, 0.9)
+PAPER, CONTRAST, TINT = (0.7, 0.9), (0.4, 0.65), 0.12
+TEXTURE, TEXTURE_KNOTS, NOISE = 0.1, 4, 0.06
+
+IMAGES_AT_ONCE = 40  # keeps the working set of `coverage` in the cache
+
+HALF, ONE, TWO = np.float32(0.5), np.float32(1), np.float32(2)
 
 
 def draw(classes: int, per_class: int, size: int, seed: int) -> tuple[Array, Array]:
-    """uint8 images [classes * per_class, size, size, 3] in class order, and the alphabet [classes] of each class.
+    """uint8 images [classes * per_class, size, size, 3] in class order, and the alphabet [classes] of each.
 
     Image i of class c is the same whatever `classes` and `per_class` are.
     """
-    labels = np.arange(classes)
-    programs = np.stack([program(seed, label) for label in range(max(classes, CLASSES))])
     images = np.empty((classes, per_class, size, size, 3), np.uint8)
+    programs = np.stack([program(seed, label) for label in range(CLASSES)])
 
     def fill(label: int) -> None:
-        images[label] = drawings(programs, label, per_class, size, seed)
+        images[label] = drawings(seed, label, programs, per_class, size)
 
     with ThreadPoolExecutor() as pool:
         list(pool.map(fill, range(classes)))
-    return images.reshape(-1, size, size, 3), alphabet(labels)
+    alphabets = np.array([alphabet_and_rank(label)[0] for label in range(classes)])
+    return images.reshape(-1, size, size, 3), alphabets
 
 
-def alphabet(label: Array) -> Array:
-    """Alphabet of each label: 16 characters of each alphabet in turn, then 4 further ones of each."""
-    block, place = label // CLASSES, label % CLASSES
-    stream = ALPHABETS * STREAM_PER_ALPHABET
-    inside = np.where(place < stream, place // STREAM_PER_ALPHABET, (place - stream) // HELD_OUT_PER_ALPHABET)
-    return block * ALPHABETS + inside
+def alphabet_and_rank(label: int) -> tuple[int, int]:
+    """The alphabet of a label, and which of its characters it is."""
+    block, place = divmod(label, CLASSES)
+    first_later = len(HANDS) * IN_TURN
+    if place < first_later:
+        alphabet, rank = divmod(place, IN_TURN)
+    else:
+        alphabet, rank = divmod(place - first_later, LATER)
+        rank += IN_TURN
+    return block * len(HANDS) + alphabet, rank
 
 
-def uniforms(seed: int, purpose: int, index: int, *shape: int) -> Array:
-    """float32 numbers in [0, 1) from the Philox stream of (seed, purpose, index)."""
-    raw = np.random.Philox(key=np.array([seed, purpose << 32 | index], np.uint64)).random_raw(int(np.prod(shape)))
-    return ((raw >> np.uint64(40)).astype(np.float32) * np.float32(2.0**-24)).reshape(shape)
+def hand_of(label: int) -> Hand:
+    return HANDS[alphabet_and_rank(label)[0] % len(HANDS)]
 
 
-def between(u: Array, bounds: tuple[float, float]) -> Array:
+def uniforms(seed: int, purpose: str, index: int, *shape: int) -> Array:
+    """float32 numbers in [0, 1): the start of the random stream of (seed, purpose, index)."""
+    philox = np.random.Philox(key=np.array([seed, crc32(purpose.encode()) << 32 | index], np.uint64))
+    top_24_bits = philox.random_raw(prod(shape)) >> np.uint64(40)
+    return top_24_bits.astype(np.float32).reshape(shape) * np.float32(2**-24)
+
+
+def between(u: Array, bounds: Bounds) -> Array:
     low, high = np.float32(bounds[0]), np.float32(bounds[1])
     return low + u * (high - low)
 
 
+def within(u: Array, limit: float) -> Array:
+    return between(u, (-limit, limit))
+
+
+def chosen(u: Array, options: tuple) -> Array:
+    return np.array(options, np.float32)[(u * np.float32(len(options))).astype(np.intp)]
+
+
 def program(seed: int, label: int) -> Array:
-    """Control points [S, 3, 2] of the quadratic strokes of one class."""
-    style = uniforms(seed, 0, int(alphabet(np.array(label))), 2 * ANCHORS + 3)
-    anchors = between(style[: 2 * ANCHORS].reshape(ANCHORS, 2), (-1, 1))
-    bend = between(style[-1], (0.0, 1.2))
-    u = uniforms(seed, 1, label, STROKES, 3)
-    start = (u[:, 0] * ANCHORS).astype(int)
-    end = (start + 1 + (u[:, 1] * (ANCHORS - 1)).astype(int)) % ANCHORS
-    a, b = anchors[start], anchors[end]
-    side = np.stack([a[:, 1] - b[:, 1], b[:, 0] - a[:, 0]], axis=1)
-    swing = bend * ((u[:, 2:] * 3).astype(int) - 1)
-    middle = (a + b) * np.float32(0.5) + side * swing.astype(np.float32)
-    return np.stack([a, middle, b], axis=1)
+    """Control points [S, 3, 2] of the quadratic strokes of a class; a short program repeats itself."""
+    hand = hand_of(label)
+    u = uniforms(seed, "program", label, hand.strokes, 5)
+    middle = places(seed, label, hand) * np.float32(hand.spread) + within(u[:, :2], PLACE_JITTER)
+    direction = chosen(u[:, 2], hand.directions)
+    across = np.stack([-direction[:, 1], direction[:, 0]], axis=1)
+    length, bend = between(u[:, 3, None], hand.length), chosen(u[:, 4, None], hand.bends)
+    reach = length * direction
+    strokes = np.stack([middle - reach, middle + across * (bend * length), middle + reach], axis=1)
+    return strokes[np.arange(STROKES) % hand.strokes]
 
 
-def drawings(programs: Array, label: int, count: int, size: int, seed: int) -> Array:
-    numbers = uniforms(seed, 2, label, count, 16 + STROKES * 6 + CLUTTER * (8 + STROKES * 6) + 3 * 16)
-    noise = uniforms(seed, 3, label, count, size, size)
-    parts = [
-        picture(programs, label, numbers[i : i + CHUNK], noise[i : i + CHUNK], size) for i in range(0, count, CHUNK)
-    ]
-    return np.concatenate(parts)
+def places(seed: int, label: int, hand: Hand) -> Array:
+    """Where the strokes are centred: points [S, 2] of a 3 x 3 lattice, another choice for each character."""
+    alphabet, rank = alphabet_and_rank(label)
+    layouts = np.array(list(combinations(range(9), hand.strokes)))
+    shuffled = np.argsort(uniforms(seed, "layout", alphabet, len(layouts)), kind="stable")
+    cells = layouts[shuffled[0 if hand.same_places else rank]]
+    return np.stack([cells % 3 - 1, cells // 3 - 1], axis=1).astype(np.float32)
 
 
-def picture(programs: Array, label: int, u: Array, noise: Array, size: int) -> Array:
-    count = len(u)
-    take = partial(_take, iter_columns := [0], u)
-    pose = take(6)
-    shake = take(STROKES * 6).reshape(count, STROKES, 3, 2)
-    strokes = posed(programs[label], pose, shake, SCALE, SHIFT)
-    width = between(take(1), PEN)
-    ink = inked(strokes, width, size)
-    for _ in range(CLUTTER):
-        other = (take(1)[:, 0] * CLASSES).astype(int)
-        pose, strength = take(6), between(take(1), CLUTTER_INK)
-        shake = take(STROKES * 6).reshape(count, STROKES, 3, 2)
-        ink2 = inked(posed(programs[other], pose, shake, CLUTTER_SCALE, CLUTTER_SHIFT), width, size)
-        ink = np.maximum(ink, ink2 * strength[:, :, None])
-    base = between(take(1), (0.15, 0.85))
-    sign = np.where(base < 0.5, np.float32(1), np.float32(-1))
-    contrast = between(take(1), CONTRAST) * sign
-    tint = between(take(6), (-TINT, TINT)).reshape(count, 2, 3)
-    paper = base + tint[:, 0]
-    pen = base + contrast + tint[:, 1]
-    cloth = between(take(16), (-TEXTURE, TEXTURE)).reshape(count, 4, 4)
-    cloth = stretched(stretched(cloth, size).transpose(0, 2, 1), size).transpose(0, 2, 1)
-    grain = cloth + between(noise, (-NOISE, NOISE))
-    rgb = paper[:, None, None] + (pen - paper)[:, None, None] * ink[..., None] + grain[..., None]
-    return (np.clip(rgb, 0, 1) * np.float32(255) + np.float32(0.5)).astype(np.uint8)
+def drawings(seed: int, label: int, programs: Array, count: int, size: int) -> Array:
+    """The first `count` images [I, H, W, 3] of a class, over traces of the programs [C, S, 3, 2]."""
+
+    def u(purpose: str, *shape: int) -> Array:
+        return uniforms(seed, purpose, label, count, *shape)
+
+    hand = hand_of(label)
+    strokes = shaken(program(seed, label), u("shake", STROKES, 3, 2), hand.shake)[:, : hand.strokes]
+    strokes = posed(strokes, u("pose", 6), hand.turn, SCALE, SHIFT)
+    glyph = coverage(strokes, between(u("pen"), hand.pen), PIECES if any(hand.bends) else 1, size)
+
+    other = programs[(u("trace") * np.float32(len(programs))).astype(np.intp)]
+    strokes = shaken(other, u("trace shake", STROKES, 3, 2), TRACE_SHAKE)
+    strokes = posed(strokes, u("trace pose", 6), TRACE_TURN, TRACE_SCALE, TRACE_SHIFT)
+    trace = coverage(strokes, between(u("trace pen"), TRACE_PEN), PIECES, size)
+    trace *= between(u("trace ink", 1, 1), TRACE_INK)
+
+    tint = within(u("tint", 2, 3), TINT)
+    paper = between(u("paper", 1), PAPER) + tint[:, 0]
+    ink = paper - between(u("contrast", 1), CONTRAST) + tint[:, 1]
+    texture = within(u("texture", TEXTURE_KNOTS, TEXTURE_KNOTS), TEXTURE)
+    grain = stretched(stretched(texture, 1, size), 2, size) + within(u("noise", size, size), NOISE)
+    return coloured(np.maximum(glyph, trace), paper, ink, grain)
 
 
-def _take(cursor: list[int], u: Array, n: int) -> Array:
-    cursor[0] += n
-    return u[:, cursor[0] - n : cursor[0]]
+def shaken(strokes: Array, u: Array, shake: float) -> Array:
+    """Strokes [(I,) S, 3, 2] moved as a whole and, less, point by point: [I, S, 3, 2]."""
+    whole, single = within(u[:, :, :1], shake), within(u, shake)
+    return strokes + (whole * np.float32(0.6) + single * np.float32(0.4))
 
 
-def posed(program: Array, pose: Array, shake: Array, scale: tuple[float, float], shift: float) -> Array:
-    """Program(s) [(I,) S, 3, 2] under a random affine map and shaky points: [I, S, 3, 2]."""
-    points = program + between(shake, (-SHAKE, SHAKE))
-    t = between(pose[:, 0], (-TURN, TURN))
-    norm = np.float32(1) / (np.float32(1) + t * t)
-    cos, sin = (np.float32(1) - t * t) * norm, np.float32(2) * t * norm
-    sx, sy = between(pose[:, 1], scale), between(pose[:, 2], scale)
-    shear = between(pose[:, 3], (-0.2, 0.2))
-    dx, dy = between(pose[:, 4], (-shift, shift)), between(pose[:, 5], (-shift, shift))
-    cos, sin, sx, sy, shear, dx, dy = (v[:, None, None] for v in (cos, sin, sx, sy, shear, dx, dy))
-    x, y = points[..., 0] * sx, points[..., 1] * sy
-    x = x + shear * y
-    return np.stack([x * cos - y * sin + dx, x * sin + y * cos + dy], axis=-1)
+def posed(strokes: Array, u: Array, turn: float, scale: Bounds, shift: float) -> Array:
+    """Strokes [I, S, 3, 2] scaled, sheared, rotated and moved by the random numbers [I, 6]."""
+    u = u[:, :, None, None]
+    x = strokes[..., 0] * between(u[:, 0], scale)
+    y = strokes[..., 1] * between(u[:, 1], scale)
+    x = x + y * within(u[:, 2], SHEAR)
+    t = within(u[:, 3], turn)
+    cosine, sine = (ONE - t * t) / (ONE + t * t), TWO * t / (ONE + t * t)
+    right, up = within(u[:, 4], shift), within(u[:, 5], shift)
+    return np.stack([x * cosine - y * sine + right, x * sine + y * cosine + up], axis=-1)
 
 
-def inked(strokes: Array, width: Array, size: int) -> Array:
-    """Coverage [I, H, W] in [0, 1] of strokes [I, S, 3, 2] drawn with a round pen of half-width `width` [I, 1]."""
-    t = (np.arange(PIECES + 1, dtype=np.float32) / np.float32(PIECES))[:, None]
-    s = np.float32(1) - t
-    a, b, c = (strokes[:, :, k, None] for k in range(3))
-    line = a * (s * s) + b * (np.float32(2) * s * t) + c * (t * t)  # [I, S, P, 2]
-    start = line[:, :, :-1].reshape(len(line), -1, 2)
-    step = line[:, :, 1:].reshape(len(line), -1, 2) - start
-    length = step[..., 0] * step[..., 0] + step[..., 1] * step[..., 1] + np.float32(1e-6)
-    unit = step / length[..., None]
-    grid = (np.arange(size, dtype=np.float32) + np.float32(0.5)) * np.float32(2 / size) - np.float32(1)
-    best = np.full((len(line), size, size), 8, np.float32)
+def coverage(strokes: Array, pen: Array, pieces: int, size: int) -> Array:
+    """How much of each pixel is inked, [I, H, W] in 0..1, by strokes [I, S, 3, 2] of half-width `pen` [I]."""
+    start, step = edges(strokes, pieces)
+    covered = np.empty((len(strokes), size, size), np.float32)
+    for i in range(0, len(strokes), IMAGES_AT_ONCE):
+        part = slice(i, i + IMAGES_AT_ONCE)
+        distance = np.sqrt(squared_distance(start[part], step[part], size))
+        inside = (pen[part, None, None] - distance) * np.float32(size / 2) + HALF
+        np.clip(inside, 0, 1, out=covered[part])
+    return covered
+
+
+def edges(strokes: Array, pieces: int) -> tuple[Array, Array]:
+    """Quadratic strokes [I, S, 3, 2] as straight edges: starts and the steps to their ends, [I, E, 2]."""
+    t = np.arange(pieces + 1, dtype=np.float32)[:, None] / np.float32(pieces)
+    first, middle, last = (strokes[:, :, k, None] for k in range(3))
+    points = first * ((ONE - t) * (ONE - t)) + middle * (TWO * t * (ONE - t)) + last * (t * t)
+    steps = points[:, :, 1:] - points[:, :, :-1]
+    return points[:, :, :-1].reshape(len(strokes), -1, 2), steps.reshape(len(strokes), -1, 2)
+
+
+def squared_distance(start: Array, step: Array, size: int) -> Array:
+    """Squared distance [I, H, W] of each pixel from the nearest of the edges [I, E, 2]."""
+    grid = (np.arange(size, dtype=np.float32) + HALF) * np.float32(2 / size) - ONE
+    nearest = np.full((len(start), size, size), np.inf, np.float32)
     for k in range(start.shape[1]):
-        x = grid - start[:, k, 0, None]
-        y = grid - start[:, k, 1, None]
-        along = (y * unit[:, k, 1, None])[:, :, None] + (x * unit[:, k, 0, None])[:, None, :]
+        x, y = grid - start[:, k, 0, None], grid - start[:, k, 1, None]
+        dx, dy = step[:, k, 0, None], step[:, k, 1, None]
+        squared_length = dx * dx + dy * dy + np.float32(1e-9)
+        along = (y * dy / squared_length)[:, :, None] + (x * dx / squared_length)[:, None, :]
         np.clip(along, 0, 1, out=along)
-        ex = x[:, None, :] - along * step[:, k, 0, None, None]
-        ex *= ex
-        along *= step[:, k, 1, None, None]
+        away_x = along * dx[:, None]
+        np.subtract(x[:, None, :], away_x, out=away_x)
+        away_x *= away_x
+        along *= dy[:, None]
         np.subtract(y[:, :, None], along, out=along)
         along *= along
-        along += ex
-        np.minimum(best, along, out=best)
-    np.sqrt(best, out=best)
-    edge = np.float32(size / 2)
-    return np.clip((width[:, :, None] - best) * edge + np.float32(0.5), 0, 1)
+        along += away_x
+        np.minimum(nearest, along, out=nearest)
+    return nearest
 
 
-def stretched(knots: Array, size: int) -> Array:
-    """Linear interpolation of knots [I, H, 4] along the last axis to `size` values."""
-    last = knots.shape[-1] - 1
-    at = np.arange(size, dtype=np.float32) * np.float32(last / size)
-    low = at.astype(int)
-    part = at - low.astype(np.float32)
-    return knots[..., low] * (np.float32(1) - part) + knots[..., low + 1] * part
+def stretched(knots: Array, axis: int, size: int) -> Array:
+    """Linear interpolation of evenly spaced knots along an axis to `size` values."""
+    knots = np.moveaxis(knots, axis, -1)
+    at = np.arange(size, dtype=np.float32) * np.float32((knots.shape[-1] - 1) / size)
+    left = at.astype(np.intp)
+    part = at - left.astype(np.float32)
+    return np.moveaxis(knots[..., left] * (ONE - part) + knots[..., left + 1] * part, -1, axis)
+
+
+def coloured(covered: Array, paper: Array, ink: Array, grain: Array) -> Array:
+    """uint8 images [I, H, W, 3] of a coverage and a grain [I, H, W] and two colours [I, 3]."""
+    images = np.empty((*covered.shape, 3), np.uint8)
+    for channel in range(3):
+        light, dark = paper[:, channel, None, None], ink[:, channel, None, None]
+        level = np.clip(light + (dark - light) * covered + grain, 0, 1)
+        images[..., channel] = (level * np.float32(255) + HALF).astype(np.uint8)
+    return images

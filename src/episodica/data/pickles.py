@@ -8,8 +8,8 @@ import mmap
 import pickle
 import pickletools
 import re
-import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
+from io import BytesIO
 from math import prod
 from pathlib import Path
 from types import FunctionType, NoneType
@@ -24,7 +24,6 @@ _CONTAINERS = frozenset({tuple, list, dict, set, frozenset})
 _PLAIN = _KEYS | _CONTAINERS | {complex, memoryview, np.ndarray}
 _SMALLEST_VIEW = 256  # bytes; a view of less would take more memory than a copy
 _DTYPE = re.compile(r"[<>|=](b1|[iu][1248]|f[248]|c8|c16|[SU][1-9]\d{0,5})")
-_NEWLINE = re.compile(rb"\n")
 _ALLOWED = "a data set may hold only dicts, lists, tuples, sets, numbers, strings and arrays of numbers or strings"
 
 
@@ -45,45 +44,17 @@ def load_pickle(path: Path) -> object:
 
 def loads_pickle(data: bytes | memoryview, name: str) -> object:
     """The same for a pickle in memory; messages call it by its name."""
-    source = _Source(memoryview(data).toreadonly())
+    unpickler = _Unpickler(memoryview(data).toreadonly())
     try:
-        with warnings.catch_warnings(action="ignore"):  # of damaged escapes in the strings of protocol 0
-            value = _Unpickler(source).load()
-        source.expect_end()
-        _check_plain(value)
+        return unpickler.load()
     except _Refused as refusal:
         raise InputError(f"{name} {refusal}") from None
     except (LookupError, ValueError, TypeError, AttributeError, OverflowError, pickle.UnpicklingError):
-        raise InputError(f"{name} is not a pickle, or it is damaged before byte {source.at}") from None
-    return value
+        raise InputError(f"{name} is not a pickle, or it is damaged before byte {unpickler.at}") from None
 
 
 class _Refused(Exception):
     """Completes a sentence that begins with the name of the file."""
-
-
-class _Source:
-    """The file that the unpickler reads. What is long comes as a view."""
-
-    def __init__(self, data: memoryview) -> None:
-        self.data = data
-        self.at = 0
-
-    def read(self, size: int) -> bytes | memoryview:
-        start, end = self.at, self.at + size
-        if end > len(self.data):
-            raise _Refused(f"breaks off after {len(self.data)} bytes: copy or download it again")
-        self.at = end
-        return self.data[start:end] if size >= _SMALLEST_VIEW else bytes(self.data[start:end])
-
-    def readline(self) -> bytes:
-        newline = _NEWLINE.search(self.data, self.at)
-        end = newline.end() if newline else len(self.data) + 1
-        return bytes(self.read(end - self.at))
-
-    def expect_end(self) -> None:
-        if self.at < len(self.data):
-            raise _Refused(f"goes on after the end of its pickle at byte {self.at}")
 
 
 class _Draft:
@@ -101,27 +72,50 @@ class _Memo(dict[int, Any]):
 
 
 class _Unpickler(pickle._Unpickler):
-    stack: list[Any]
+    """Python's own unpickler with fewer instructions, which reads from memory; what is long it reads as a view."""
 
-    def __init__(self, source: _Source) -> None:
-        super().__init__(source, encoding="bytes")
-        self.memo = _Memo()
-        self.copyable = len(source.data)
+    def __init__(self, data: memoryview) -> None:
+        super().__init__(BytesIO(), encoding="bytes")
+        self.data, self.at, self.copyable = data, 0, len(data)
+        self.memo, self.metastack, self.stack = _Memo(), [], []
+        self.append = self.stack.append
+
+    def load(self) -> object:
+        while (code := self.read(1)[0]) != pickle.STOP[0]:
+            if code not in _INSTRUCTIONS:
+                raise _Refused(f"uses the pickle instruction {_NAMES[code]}: {_ALLOWED}")
+            if code in _KEYS_ON_STACK:
+                _checked_keys(self.stack[_KEYS_ON_STACK[code]])
+            _INSTRUCTIONS[code](self)
+        if self.at < len(self.data):
+            raise _Refused(f"goes on after the end of its pickle at byte {self.at}")
+        return _checked(self.stack.pop())
+
+    def read(self, size: int) -> bytes | memoryview:
+        start, end = self.at, self.at + size
+        if end > len(self.data):
+            raise _Refused(f"breaks off after {len(self.data)} bytes: copy or download it again")
+        self.at = end
+        return self.data[start:end] if size >= _SMALLEST_VIEW else bytes(self.data[start:end])
+
+    def readline(self) -> bytes:
+        newline = re.search(rb"\n", self.data[self.at :])
+        return bytes(self.read(newline.end() if newline else len(self.data) + 1))
 
     def find_class(self, module: str, name: str) -> object:
-        module = _RENAMED.get(module, module)
-        if (module, name) not in _CONSTRUCTORS:
+        known_as = module.replace("__builtin__", "builtins").replace("numpy.core.", "numpy._core."), name
+        if known_as not in _CONSTRUCTORS:
             raise _Refused(f"refers to {f'{module}.{name}'[:100]!r}: {_ALLOWED}")
-        return _CONSTRUCTORS[module, name]
+        return _CONSTRUCTORS[known_as]
 
     def call(self) -> None:
         arguments, constructor = self.stack.pop(), self.stack.pop()
         if not isinstance(constructor, FunctionType) or not isinstance(arguments, tuple):
             raise TypeError
-        # A short file could fill the memory with copies of one long value.
-        self.copyable -= sum(len(a) for a in arguments if type(a) in (str, bytes, memoryview, list))
+        # Else a short file could fill the memory with copies of one long value.
+        self.copyable -= sum(len(value) for value in arguments if type(value) in (str, bytes, memoryview, tuple, list))
         if self.copyable < 0:
-            raise _Refused(f"copies its values again and again: {_ALLOWED}")
+            raise _Refused("copies the same values again and again")
         self.stack.append(constructor(*arguments))
 
     def build(self) -> None:
@@ -131,47 +125,40 @@ class _Unpickler(pickle._Unpickler):
         draft.completed = draft.complete(*state)
         self.stack.append(draft.completed)
 
-    def skip_frame(self) -> None:
-        self.read(8)
 
-
-def _check_plain(value: object) -> None:
-    """Refuse constructors, drafts and dtypes in the result. Each container is visited once, however often it occurs."""
+def _checked(value: Any) -> object:
+    """The value, if there is nothing but plain data in it. A container is visited once, however often it occurs."""
     seen, unseen = set(), [[value]]
     while unseen:
         container = unseen.pop()
-        if id(container) in seen:
-            continue
-        seen.add(id(container))
-        items = container.values() if isinstance(container, dict) else container
-        if not _PLAIN.issuperset(map(type, items)):
-            raise _Refused(f"holds a class or a type: {_ALLOWED}")
-        unseen.extend(item for item in items if type(item) in _CONTAINERS)
+        if id(container) not in seen:
+            seen.add(id(container))
+            items = container.values() if type(container) is dict else container
+            if not _PLAIN.issuperset(map(type, items)):
+                raise _Refused(f"holds a class or a type: {_ALLOWED}")
+            unseen.extend(item for item in items if type(item) in _CONTAINERS)
+    return value
 
 
-def _check_keys(keys: Iterable[object]) -> None:
-    if not _KEYS.issuperset(map(type, keys)):
+def _checked_keys(keys: Any) -> list[Any]:
+    if type(keys) is not list or not _KEYS.issuperset(map(type, keys)):
         raise _Refused("has a key or a set member that is neither a number nor a short string")
+    return keys
 
 
-def _members(items: Any) -> Any:
-    if type(items) is not list:
+def _ordered_dict(pairs: Any = ()) -> dict[Any, Any]:
+    if type(pairs) not in (list, tuple):
         raise TypeError
-    _check_keys(items)
-    return items
-
-
-def _ordered_dict(pairs: Any = None) -> dict[Any, Any]:
-    keys = _members([key for key, _ in pairs or []])
-    return dict(zip(keys, (value for _, value in pairs or []), strict=True))
+    _checked_keys([key for key, _ in pairs])
+    return dict(pairs)
 
 
 def _byte_string(value: Any = b"", codec: Any = "latin1") -> bytes | memoryview:
-    if type(value) is str and codec in ("latin1", "latin-1", b"latin-1"):
-        return value.encode("latin-1")
-    if type(value) not in (bytes, memoryview):
+    if isinstance(value, bytes | memoryview):
+        return value
+    if type(value) is not str or codec not in ("latin1", "latin-1", b"latin-1"):
         raise TypeError
-    return value
+    return value.encode("latin-1")
 
 
 def _dtype(code: Any, *_flags: object) -> _Draft:
@@ -184,82 +171,49 @@ def _dtype(code: Any, *_flags: object) -> _Draft:
     return _Draft(complete)
 
 
-def _reconstruct(kind: object, *_: object) -> _Draft:
-    if kind is not np.ndarray:
-        raise TypeError
-    return _Draft(lambda _version, shape, dtype, fortran, data: _array(data, dtype, shape, "F" if fortran else "C"))
-
-
-def _from_buffer(data: Any, dtype: Any, shape: Any, order: Any, axes: Any = None) -> np.ndarray:
-    return _array(data, dtype, shape, order) if axes is None else _array(data, dtype, shape).transpose(axes)
-
-
-def _array(data: Any, dtype: Any, shape: Any, order: Any = "C") -> np.ndarray:
+def _array(data: Any, dtype: Any, shape: Any, order: Any = "C", axes: Any = None) -> np.ndarray:
     if type(data) not in (bytes, memoryview) or not isinstance(dtype, np.dtype) or type(shape) is not tuple:
         raise TypeError
     if len(shape) > 32 or not all(type(extent) is int and 0 <= extent < 2**63 for extent in shape):
         raise _Refused("has an array of an impossible shape")
     if prod(shape) * dtype.itemsize != len(data):
         raise _Refused(f"has an array of {len(data)} bytes, which do not fill its shape")
-    return np.ndarray(shape, dtype, data, order=order)
+    array = np.ndarray(shape, dtype, data, order=order)
+    return array if axes is None else array.transpose(axes)
 
 
-_RENAMED = {
-    "__builtin__": "builtins",
-    "numpy.core.multiarray": "numpy._core.multiarray",
-    "numpy.core.numeric": "numpy._core.numeric",
-}
 _CONSTRUCTORS: dict[tuple[str, str], object] = {
     ("_codecs", "encode"): _byte_string,
     ("builtins", "bytes"): _byte_string,
     ("builtins", "bytearray"): _byte_string,
-    ("builtins", "set"): lambda items: set(_members(items)),
-    ("builtins", "frozenset"): lambda items: frozenset(_members(items)),
+    ("builtins", "set"): lambda items: set(_checked_keys(items)),
+    ("builtins", "frozenset"): lambda items: frozenset(_checked_keys(items)),
     ("builtins", "list"): lambda: [],
-    ("builtins", "dict"): lambda: {},
     ("collections", "OrderedDict"): _ordered_dict,
     ("collections", "defaultdict"): lambda _factory: {},
     ("numpy", "ndarray"): np.ndarray,
     ("numpy", "dtype"): _dtype,
-    ("numpy._core.multiarray", "_reconstruct"): _reconstruct,
+    ("numpy._core.multiarray", "_reconstruct"): lambda *_: _Draft(
+        lambda _version, shape, dtype, fortran, data: _array(data, dtype, shape, "F" if fortran else "C")
+    ),
     ("numpy._core.multiarray", "scalar"): lambda dtype, data: _array(data, dtype, ()).item(),
-    ("numpy._core.numeric", "_frombuffer"): _from_buffer,
+    ("numpy._core.numeric", "_frombuffer"): _array,
 }
-
-_Instruction = Callable[[Any], None]
-_INHERITED: dict[int, Any] = dict(pickle._Unpickler.dispatch)
-_UNCHANGED = (
-    "PROTO MARK STOP NONE NEWTRUE NEWFALSE INT BININT BININT1 BININT2 LONG LONG1 FLOAT BINFLOAT STRING BINSTRING "
-    "SHORT_BINSTRING UNICODE BINUNICODE SHORT_BINUNICODE BINUNICODE8 BINBYTES SHORT_BINBYTES BINBYTES8 EMPTY_TUPLE TUPLE "
-    "TUPLE1 TUPLE2 TUPLE3 EMPTY_LIST LIST APPEND APPENDS EMPTY_DICT EMPTY_SET PUT BINPUT LONG_BINPUT MEMOIZE GET BINGET "
-    "LONG_BINGET GLOBAL STACK_GLOBAL"
-)
-
-
-class _Instructions(dict[int, _Instruction]):
-    def __missing__(self, code: int) -> _Instruction:
-        raise _Refused(f"uses the pickle instruction {pickletools.code2op[chr(code)].name}: {_ALLOWED}")
-
-
-def _with_keys(code: bytes, keys: slice) -> _Instruction:
-    def run(machine: _Unpickler) -> None:
-        _check_keys(machine.stack[keys])
-        _INHERITED[code[0]](machine)
-
-    return run
-
-
-_Unpickler.dispatch = _Instructions(
-    {getattr(pickle, name)[0]: _INHERITED[getattr(pickle, name)[0]] for name in _UNCHANGED.split()}
-    | {
-        pickle.BYTEARRAY8[0]: _INHERITED[pickle.BINBYTES8[0]],
-        pickle.FRAME[0]: _Unpickler.skip_frame,
-        pickle.REDUCE[0]: _Unpickler.call,
-        pickle.BUILD[0]: _Unpickler.build,
-        pickle.SETITEM[0]: _with_keys(pickle.SETITEM, slice(-2, -1)),
-        pickle.SETITEMS[0]: _with_keys(pickle.SETITEMS, slice(0, None, 2)),
-        pickle.DICT[0]: _with_keys(pickle.DICT, slice(0, None, 2)),
-        pickle.ADDITEMS[0]: _with_keys(pickle.ADDITEMS, slice(None)),
-        pickle.FROZENSET[0]: _with_keys(pickle.FROZENSET, slice(None)),
-    }
-)
+_UNCHANGED = """
+    PROTO NONE NEWTRUE NEWFALSE INT BININT BININT1 BININT2 LONG LONG1 FLOAT BINFLOAT
+    STRING BINSTRING SHORT_BINSTRING BINBYTES SHORT_BINBYTES BINBYTES8 UNICODE BINUNICODE SHORT_BINUNICODE BINUNICODE8
+    MARK EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3 EMPTY_LIST LIST APPEND APPENDS
+    EMPTY_DICT DICT SETITEM SETITEMS EMPTY_SET ADDITEMS FROZENSET
+    PUT BINPUT LONG_BINPUT MEMOIZE GET BINGET LONG_BINGET GLOBAL STACK_GLOBAL
+"""
+_NAMES = {ord(instruction.code): instruction.name for instruction in pickletools.opcodes}
+_INHERITED: dict[int, Callable[[Any], object]] = dict(pickle._Unpickler.dispatch)
+_INSTRUCTIONS = {code: _INHERITED[code] for code, name in _NAMES.items() if name in _UNCHANGED.split()} | {
+    pickle.FRAME[0]: lambda unpickler: unpickler.read(8),
+    pickle.BYTEARRAY8[0]: _INHERITED[pickle.BINBYTES8[0]],
+    pickle.REDUCE[0]: _Unpickler.call,
+    pickle.BUILD[0]: _Unpickler.build,
+}
+_KEYS_ON_STACK = {pickle.SETITEM[0]: slice(-2, -1)}
+_KEYS_ON_STACK |= dict.fromkeys(pickle.SETITEMS + pickle.DICT, slice(0, None, 2))
+_KEYS_ON_STACK |= dict.fromkeys(pickle.ADDITEMS + pickle.FROZENSET, slice(None))

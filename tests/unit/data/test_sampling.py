@@ -70,7 +70,9 @@ def test_the_way_is_what_there_is_but_at_least_two():
         effective_way(1, 5)
 
 
-@given(st.integers(1, 9).flatmap(lambda n: st.tuples(st.just(n), st.integers(1, n))), st.integers(1, 5), seeds, st.data())
+@given(
+    st.integers(1, 9).flatmap(lambda n: st.tuples(st.just(n), st.integers(1, n))), st.integers(1, 5), seeds, st.data()
+)
 def test_avoided_numbers_are_taken_only_when_the_others_run_out(sizes, times, seed, data):
     available, take = sizes
     marks = st.lists(st.booleans(), min_size=available, max_size=available)

@@ -1,4 +1,5 @@
 import json
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -74,8 +75,8 @@ def test_the_hash_depends_on_rows_and_images(change):
 
 
 def test_the_hash_of_a_known_split_does_not_change():
-    assert small_split(order="natural").hash == "GOLDEN_NATURAL"
-    assert small_split().hash == "GOLDEN_SEEDED"
+    assert small_split(order="natural").hash == "e9a27a7ab83a3f9966e52465d1b72027"
+    assert small_split().hash == "72198bda722074f9ad5183f6a4680e54"
 
 
 def test_a_written_split_holds_its_rows_and_its_hash():
@@ -92,7 +93,7 @@ def test_grouped_classes_arrive_together():
     splits = [make_split(labels, order="grouped", seed=seed, **asked) for seed in range(5)]
     arrivals = [[groups[c] for part in split.train for c in part] for split in splits]
     for arrival in arrivals:
-        changes = sum(a != b for a, b in zip(arrival, arrival[1:], strict=False))
+        changes = sum(a != b for a, b in pairwise(arrival))
         assert changes == len(set(arrival)) - 1
     assert len({tuple(dict.fromkeys(arrival)) for arrival in arrivals}) > 1
 

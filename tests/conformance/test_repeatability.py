@@ -1,0 +1,78 @@
+"""The same config gives the same bits, another seed gives others, and nobody else's random state is used."""
+
+import random
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from conformance.conftest import Observation
+from conformance.tiny import every_pair, losses, outcome, tiny, weights
+from episodica.config import RunConfig
+from episodica.data.sampling import draw_episodes
+from episodica.engine import evaluate
+from episodica.engine.run import run_one
+from episodica.types import Episodes
+
+Run = Callable[[RunConfig], Path]
+
+
+@every_pair
+def test_the_same_seed_gives_the_same_bits(
+    method: str, learner: str, plain: Run, observed: Callable[[str, str], Observation]
+) -> None:
+    assert outcome(plain(tiny(method=method, learner=learner))) == outcome(observed(method, learner).folder)
+
+
+@every_pair
+def test_another_seed_trains_differently_on_the_same_split(method: str, learner: str, plain: Run) -> None:
+    one, other = (plain(tiny({"seed": seed}, method=method, learner=learner)) for seed in (0, 1))
+    assert losses(one, 1)[0] != losses(other, 1)[0]
+    assert outcome(one)["split"] == outcome(other)["split"]
+    assert not set(weights(one).values()) & set(weights(other).values())
+
+
+@every_pair
+def test_a_run_leaves_global_state_alone(method: str, learner: str, tmp_path: Path) -> None:
+    before = _global_state()
+    run_one(tiny(method=method, learner=learner), tmp_path, lambda event: None)
+    assert _global_state() == before
+
+
+def _global_state() -> dict[str, object]:
+    return {
+        "random": random.getstate(),
+        "numpy": str(np.random.get_state()),  # noqa: NPY002
+        "torch": torch.get_rng_state().tolist(),
+        "gradients": torch.is_grad_enabled(),
+        "dtype": torch.get_default_dtype(),
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+        "interrupts": signal.getsignal(signal.SIGINT),
+    }
+
+
+@pytest.mark.parametrize("overrides", [{"eval.seed": 1}, {"eval.shots": [1, 2]}, {"eval.episodes": 30}])
+def test_evaluation_never_influences_training(overrides: dict[str, object], plain: Run) -> None:
+    assert weights(plain(tiny(overrides))) == weights(plain(tiny()))
+    assert outcome(plain(tiny(overrides)))["episodes"] != outcome(plain(tiny()))["episodes"]
+
+
+def test_all_methods_and_seeds_answer_the_same_questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[Tensor, ...]] = []
+    for config in (tiny(method="ft"), tiny({"seed": 1, "train.lr": 0.1}, method="joint")):
+        drawn: list[Tensor] = []
+
+        def spy(*args: Any, drawn: list[Tensor] = drawn) -> Episodes:
+            episodes = draw_episodes(*args)
+            drawn.append(episodes.rows)
+            return episodes
+
+        monkeypatch.setattr(evaluate, "draw_episodes", spy)
+        run_one(config, tmp_path, lambda event: None)
+        asked.append(tuple(drawn[-4:]))  # unseen classes and three tasks, after the last session
+    assert all(map(torch.equal, *asked))

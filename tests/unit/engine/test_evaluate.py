@@ -1,0 +1,86 @@
+"""The fast examination against one that embeds each image of each episode alone."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from episodica.data.sampling import draw_episodes
+from episodica.engine import evaluate
+from episodica.engine.embedder import Embeddings, embed_all
+from episodica.engine.evaluate import episode_accuracies, examine
+from episodica.rng import generator
+from episodica.types import Shape
+
+
+def slow_accuracy(learner, problem, rows: list[list[int]], shots: int) -> float:
+    """Nearest class mean by explicit distances, one image at a time."""
+    learner.eval()
+
+    def embed(row: int) -> list[float]:
+        with torch.no_grad():
+            return learner.embed(problem.pixels(torch.tensor([row])))[0].double().tolist()
+
+    support = [[embed(row) for row in of_class[:shots]] for of_class in rows]
+    means = [[sum(x) / shots for x in zip(*images, strict=True)] for images in support]
+    right = []
+    for label, of_class in enumerate(rows):
+        for row in of_class[shots:]:
+            query = embed(row)
+            gaps = [sum((a - b) ** 2 for a, b in zip(query, mean, strict=True)) for mean in means]
+            right.append(gaps.index(min(gaps)) == label)
+    return sum(right) / len(right)
+
+
+@pytest.mark.parametrize("shots", [1, 2])
+def test_fast_and_slow_evaluation_agree(learner, problem, stream, shots, monkeypatch):
+    monkeypatch.setattr(evaluate, "EPISODES_AT_ONCE", 4)
+    shape, pool = Shape(3, shots, 2, episodes=10), stream.unseen
+    rows = pool.images()
+    embeddings = Embeddings.of(rows, embed_all(learner, rows, problem.pixels))
+    found = episode_accuracies(learner, embeddings, pool, shape, generator("questions"))
+    episodes = draw_episodes(pool, shape, generator("questions")).rows.tolist()
+    assert found.tolist() == pytest.approx([slow_accuracy(learner, problem, e, shots) for e in episodes])
+
+
+def test_unseen_classes_and_every_seen_task_are_examined(learner, problem):
+    for session, tasks in enumerate((["0"], ["0", "1"], ["0", "1", "2"])):
+        found = list(examine(learner, problem, session))
+        assert [name for name, _, _ in found] == ["unseen", *tasks]
+        assert all(shape == problem.config.evaluation_shapes[0] for _, shape, _ in found)
+        assert all(len(accuracies) == 20 for *_, accuracies in found)
+
+
+def test_every_shape_asked_for_is_examined(learner, problem, make_config):
+    config = make_config({"eval.shots": [1, 2], "eval.way": [2, 3]})
+    found = [(s.way, s.shots) for name, s, _ in examine(learner, replace(problem, config=config), 0) if name == "0"]
+    assert found == [(3, 1), (2, 1), (2, 2), (3, 2)]
+
+
+def test_questions_depend_on_the_evaluation_seed_alone(learner, problem, make_config):
+    def answers(**changes) -> list[float]:
+        config = make_config(changes)
+        return torch.cat([a for *_, a in examine(learner, replace(problem, config=config), 1)]).tolist()
+
+    assert answers() == answers(seed=5) == answers(**{"method.name": "ft", "train.lr": 0.5})
+    assert answers() != answers(**{"eval.seed": 1})
+
+
+def test_examination_leaves_the_learner_as_it_was(learner, problem):
+    learner.train()
+    before = {name: tensor.clone() for name, tensor in learner.state_dict().items()}
+    list(examine(learner, problem, 2))
+    assert learner.training
+    assert all(torch.equal(tensor, before[name]) for name, tensor in learner.state_dict().items())
+
+
+def test_embeddings_are_found_by_row():
+    rows, table = torch.tensor([9, 2, 5]), torch.tensor([[90.0], [20.0], [50.0]])
+    assert Embeddings.of(rows, table)[torch.tensor([[5, 9], [2, 5]])].squeeze(-1).tolist() == [[50, 90], [20, 50]]
+
+
+def test_chunks_do_not_change_what_is_embedded(learner, problem, stream):
+    rows = torch.cat([stream.unseen.images()] * 12)
+    found = embed_all(learner, rows, problem.pixels)
+    assert len(rows) > 250
+    torch.testing.assert_close(found[: len(rows) // 12], found[-len(rows) // 12 :])

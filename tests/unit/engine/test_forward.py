@@ -1,0 +1,153 @@
+"""The one forward of a step against explicit calls of the encoder."""
+
+from copy import deepcopy
+
+import pytest
+import torch
+from torch import Tensor
+
+from episodica.engine.forward import Forward, Lazy, frozen
+from episodica.methods.erd import ERD
+from episodica.rng import generator
+from episodica.types import Embedded, Shape
+
+STILL = {"crop": "none", "flip": False, "brightness": 0.0, "contrast": 0.0, "colour": 0.0}
+
+
+@pytest.fixture
+def draw(pools):
+    def draw(episodes: int = 1):
+        return ERD(p="rand").draw(pools, Shape(3, 2, 1, episodes), generator)
+
+    return draw
+
+
+def joined(draws) -> Tensor:
+    return torch.cat([episodes.rows.flatten() for episodes in draws.values()])
+
+
+def flat(embedded: Embedded) -> Tensor:
+    """Back to rows in the order of drawing. [B * N * (K + Q), D]"""
+    query = embedded.query.unflatten(1, (embedded.support.shape[1], -1))
+    return torch.cat([embedded.support, query], dim=2).flatten(0, 2)
+
+
+def assert_same_state(one, other) -> None:
+    for name, tensor in one.state_dict().items():
+        assert torch.equal(tensor, other.state_dict()[name]), name
+
+
+@pytest.mark.parametrize("episodes", [1, 2])
+def test_joint_batch_norm_is_one_batch_of_all_images(make_access, learner, draw, episodes):
+    access, twin, draws = make_access(), deepcopy(learner), draw(episodes)
+    step = Forward(access, learner, None, split_bn=False, cache=False)(draws, generator("views"))
+    expected = twin.embed(access.augmented(joined(draws), generator("views")))
+    assert torch.equal(torch.cat([flat(step.new[name]) for name in draws]), expected)
+    assert_same_state(learner, twin)
+
+
+@pytest.mark.parametrize(
+    "episodes",
+    [
+        1,
+        pytest.param(
+            2,
+            marks=pytest.mark.xfail(
+                strict=True, reason="the support sets of all episodes of a step are one batch, not each its own"
+            ),
+        ),
+    ],
+)
+def test_split_batch_norm_embeds_every_support_and_query_set_apart(make_access, learner, draw, episodes):
+    access, twin, draws = make_access(), deepcopy(learner), draw(episodes)
+    step = Forward(access, learner, None, split_bn=True, cache=False)(draws, generator("views"))
+    views = access.augmented(joined(draws), generator("views"))
+    for name, part in zip(draws, views.split([e.rows.numel() for e in draws.values()]), strict=True):
+        images = part.unflatten(0, draws[name].rows.shape)
+        for b in range(episodes):
+            support, query = images[b, :, :2], images[b, :, 2:]
+            for found, batch in ((step.new[name].support[b], support), (step.new[name].query[b], query)):
+                expected = twin.embed(batch.flatten(0, 1).contiguous(memory_format=torch.channels_last))
+                torch.testing.assert_close(found.reshape(expected.shape), expected)
+    for name, tensor in learner.state_dict().items():
+        torch.testing.assert_close(tensor, twin.state_dict()[name])
+
+
+def test_split_and_joint_differ(make_access, learner, draw):
+    steps = [
+        Forward(make_access(), deepcopy(learner), None, split_bn=split, cache=False)(draw(), generator("views"))
+        for split in (False, True)
+    ]
+    assert not torch.allclose(steps[0].new["mix"].query, steps[1].new["mix"].query)
+
+
+def test_the_old_model_sees_the_same_pixels(make_access, learner, teacher, draw):
+    access, draws = make_access(), draw()
+    step = Forward(access, learner, teacher, split_bn=False, cache=False)(draws, generator("views"))
+    views = access.augmented(joined(draws), generator("views"))
+    parts = views.split([e.rows.numel() for e in draws.values()])
+    for name, part in zip(draws, parts, strict=True):
+        assert torch.equal(flat(step.old[name]), teacher.embed(part))
+
+
+def test_cached_embeddings_are_those_of_a_direct_pass(make_access, learner, teacher, draw):
+    """Equal up to rounding: kernels may sum in another order for another batch size."""
+    access, draws = make_access(**STILL), draw(2)
+    direct, cached = (
+        Forward(access, learner, teacher, split_bn=False, cache=cache)(draws, generator("views"))
+        for cache in (False, True)
+    )
+    for name in draws:
+        torch.testing.assert_close(flat(cached.old[name]), flat(direct.old[name]), rtol=1e-5, atol=1e-6)
+
+
+def test_the_cache_embeds_every_image_once(make_access, learner, teacher, draw, monkeypatch):
+    embedded = []
+    embed = teacher.embed
+    monkeypatch.setattr(teacher, "embed", lambda images: embedded.append(len(images)) or embed(images))
+    access = make_access(**STILL)
+    forward = Forward(access, learner, teacher, split_bn=False, cache=True)
+    for seed in range(3):
+        step = forward(draw(), generator(seed))
+        for name in step.old:
+            assert len(step.old[name].support)
+    assert sum(embedded) == len(access.rows)
+
+
+@pytest.mark.parametrize("cache", [False, True])
+def test_the_old_model_is_never_trained(make_access, learner, draw, cache):
+    teacher = frozen(learner)
+    before = deepcopy(teacher)
+    learner.train()
+    access = make_access(**STILL)
+    forward = Forward(access, learner, teacher, split_bn=False, cache=cache)
+    terms = ERD().loss(forward(draw(), generator("views")))
+    torch.stack(list(terms.values())).sum().backward()
+    assert not teacher.training
+    assert all(not p.requires_grad and p.grad is None for p in teacher.parameters())
+    assert_same_state(teacher, before)
+    assert all(p.grad is not None for p in learner.parameters())
+    assert learner.training
+
+
+def test_rows_outside_the_session_never_reach_a_model(make_access, learner, teacher, draw, stream):
+    draws = draw()
+    draws["mix"].rows[0, 0, 0] = int(stream.unseen.images()[0])
+    for cache in (False, True):
+        with pytest.raises(PermissionError):
+            Forward(make_access(**STILL), learner, teacher, split_bn=False, cache=cache)(draws, generator("views"))
+
+
+def test_only_what_is_asked_for_is_computed_and_only_once():
+    asked = []
+
+    def compute(name: str) -> Embedded:
+        asked.append(name)
+        return Embedded(torch.zeros(1), torch.zeros(1))
+
+    lazy = Lazy({"mix": None, "exemplar": None}, compute)
+    assert (list(lazy), len(lazy), asked) == (["mix", "exemplar"], 2, [])
+    assert lazy["mix"] is lazy["mix"]
+    assert asked == ["mix"]
+    with pytest.raises(KeyError):
+        lazy["nothing"]

@@ -1,0 +1,161 @@
+import pytest
+import yaml
+
+from episodica.config import resolve
+from episodica.errors import InputError
+from episodica.sweep.grid import Recipe, flatten, load_recipe, nest, packaged_recipes, plan
+
+NAMES = {"data.name": "glyphs", "backbone.name": "conv4", "learner.name": "protonet"}
+CASES = ({"method.name": "ft"}, {"method.name": "erd"}, {"method.name": "joint", "train.episodes_per_step": 2})
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(text: str) -> str:
+        path = tmp_path / "own.yaml"
+        path.write_text(text)
+        return str(path)
+
+    return write
+
+
+def planned(base=None, cases=CASES, **overrides) -> list[dict]:
+    """What the runs of a recipe say, flat."""
+    return [flatten(config.tree()) for config in plan(Recipe("r", base=NAMES | (base or {}), cases=cases), overrides)]
+
+
+def values(runs: list[dict], *fields: str) -> list[tuple]:
+    return [tuple(run.get(field) for field in fields) for run in runs]
+
+
+def test_axes_are_crossed_with_each_other_and_with_cases():
+    found = values(planned({"seed": [0, 1], "train.lr": [0.1, 0.2]}), "method.name", "seed", "train.lr")
+    assert sorted(found) == sorted((m, s, lr) for m in ("ft", "erd", "joint") for s in (0, 1) for lr in (0.1, 0.2))
+
+
+def test_cases_bring_their_own_values():
+    assert values(planned(), "method.name", "train.episodes_per_step") == [("ft", 1), ("erd", 1), ("joint", 2)]
+
+
+def test_an_override_keeps_the_cases_that_agree():
+    assert values(planned(**{"method.name": "joint"}), "method.name", "train.episodes_per_step") == [("joint", 2)]
+
+
+def test_an_override_that_no_case_agrees_with_replaces_them():
+    cases = ({"method.name": "ft", "train.lr": 0.1}, {"method.name": "joint", "train.lr": 0.2})
+    assert values(planned(cases=cases, **{"method.name": "erd"}), "method.name", "train.lr") == [("erd", 0.001)]
+
+
+def test_an_override_of_what_no_case_mentions_goes_to_all():
+    assert values(planned(seed=3), "method.name", "seed") == [("ft", 3), ("erd", 3), ("joint", 3)]
+
+
+def test_an_override_replaces_an_axis():
+    assert values(planned({"seed": [0, 1]}, cases=CASES[:1], seed=5), "seed") == [(5,)]
+
+
+def test_a_list_where_one_value_is_wanted_is_an_axis():
+    found = planned(cases=({"method.name": "erd"},), seed=[0, 1], **{"method.p": [0.2, "rand"]})
+    assert values(found, "seed", "method.p") == [(0, 0.2), (0, "rand"), (1, 0.2), (1, "rand")]
+
+
+def test_names_can_be_an_axis():
+    assert values(planned(**{"method.name": ["ft", "erd"]}), "method.name") == [("ft",), ("erd",)]
+
+
+@pytest.mark.parametrize(
+    ("path", "value"), [("eval.shots", [1, 5]), ("eval.way", [5, 3]), ("augment.mean", [0.0, 0.0, 0.0])]
+)
+def test_a_list_where_a_list_is_wanted_is_no_axis(path, value):
+    assert values(planned(cases=({"method.name": "ft"},), **{path: value}), path) == [(value,)]
+
+
+def test_a_list_of_lists_is_an_axis_of_lists():
+    found = planned(cases=({"method.name": "ft"},), **{"eval.shots": [[1], [1, 5]]})
+    assert values(found, "eval.shots") == [([1],), ([1, 5],)]
+
+
+def test_overrides_may_be_nested():
+    assert values(planned(method={"p": 0.4}, train={"lr": 0.5}), "method.p", "train.lr") == [
+        (None, 0.5),
+        (0.4, 0.5),
+        (None, 0.5),
+    ]
+
+
+def test_a_field_of_one_method_is_left_out_of_the_others():
+    found = values(planned({"method.lambda_e": [0.1, 0.2]}), "method.name", "method.lambda_e")
+    assert found == [("ft", None), ("erd", 0.1), ("erd", 0.2), ("joint", None)]
+
+
+def test_a_field_that_no_method_of_the_grid_has_is_refused():
+    with pytest.raises(InputError, match=r"method\.p: no such field of method ft"):
+        planned(cases=({"method.name": "ft"}, {"method.name": "joint"}), **{"method.p": 0.4})
+    with pytest.raises(InputError, match=r"method\.lambdas: no such field"):
+        planned(**{"method.lambdas": 1})
+
+
+def test_runs_with_the_same_id_are_one():
+    assert len(planned({"threads": [1, 2], "device": ["cpu", "auto"]})) == 3
+    found = planned(cases=({"method.name": "ft"}, {"method.name": "erd"}), **{"memory.per_class": [5, 10]})
+    assert [name for (name,) in values(found, "method.name")] == ["ft", "erd", "erd"]
+
+
+def test_an_empty_list_gives_no_run():
+    with pytest.raises(InputError, match="seed: an empty list"):
+        planned(seed=[])
+
+
+@pytest.mark.xfail(strict=True, raises=UserWarning, reason="the default names are looked up with RunConfig()")
+def test_an_empty_recipe_is_the_default_run():
+    assert plan(Recipe("empty"), {}) == [resolve({})]
+
+
+def test_paths_and_trees_say_the_same():
+    tree = {"a": {"b": 1, "c": {"d": [2]}}, "e": {}}
+    assert flatten(tree) == {"a.b": 1, "a.c.d": [2], "e": {}}
+    assert nest(flatten(tree)) == tree
+    assert flatten({"a": {"b.c": 1}}) == {"a.b.c": 1}
+    with pytest.raises(InputError, match=r"a\.b: a has a value already"):
+        nest({"a": 1, "a.b": 2})
+
+
+@pytest.mark.parametrize("name", packaged_recipes())
+def test_a_packaged_recipe_can_be_planned(name):
+    assert load_recipe(name).about
+    assert plan(load_recipe(name), {})
+
+
+def test_a_recipe_is_read_from_a_file(write):
+    recipe = load_recipe(write(yaml.safe_dump({"about": "mine", "axes": {"seed": [1, 2]}, "cases": list(CASES)})))
+    assert (recipe.name, recipe.about) == ("own", "mine")
+    assert (recipe.base, recipe.cases) == ({"seed": [1, 2]}, CASES)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "not valid YAML"),
+        ("- 1", "must be a mapping of config keys, not list"),
+        ("cases: 3", "cases must be a list of mappings"),
+        ("cases: []", "cases must be a list of mappings"),
+        ("cases: [ft]", "cases must be a list of mappings"),
+        ("axes: [1]", "axes must map key paths to lists"),
+        ("axes: {seed: 1}", "axes must map key paths to lists"),
+        ("axes: {seed: []}", "axes must map key paths to lists"),
+    ],
+)
+def test_a_malformed_recipe_is_refused(write, text, message):
+    with pytest.raises(InputError, match=message):
+        load_recipe(write(text))
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path):
+    (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InputError, match="cannot read the recipe"):
+        load_recipe(str(tmp_path / "binary.yaml"))
+
+
+def test_an_unknown_recipe_is_answered_with_the_nearest():
+    with pytest.raises(InputError, match=r'unknown recipe "quickstrat", .* did you mean "quickstart"\?'):
+        load_recipe("quickstrat")
