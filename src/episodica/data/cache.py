@@ -8,7 +8,6 @@ the decoded content: it stays the same when a set is moved, copied or archived.
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -18,13 +17,13 @@ from typing import Any
 import numpy as np
 from filelock import FileLock
 
-from episodica.data.decode import Unreadable, decode
+from episodica.data.decode import Unreadable, decode_in_parallel
 from episodica.errors import InputError
 from episodica.records.files import write_json
 
 FORMAT = 1
 NAMED = 10  # unreadable images that an error names
-AHEAD = 512  # images decoded before the first of them is taken
+TOLD = 500  # images between two words on progress
 Progress = Callable[[str, int, int], None]  # what is being done, how much of it, of how much
 
 
@@ -155,20 +154,12 @@ def _fill(images: np.ndarray, source: Source, size: int, tell: Progress) -> None
 
 
 def decode_each(source: Source, size: int, tell: Progress) -> Iterator[tuple[int, np.ndarray | Unreadable]]:
-    """Each image in order, or why it cannot be read; decoded by all cores, a bounded number ahead."""
-
-    def attempt(i: int) -> np.ndarray | Unreadable:
-        try:
-            return decode(source.images[i], size, source.name_of(i))
-        except Unreadable as error:
-            return error
-
+    """The number of each image with its pixels, or with why it cannot be read."""
     total = len(source.labels)
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for start in range(0, total, AHEAD):
-            rows = range(start, min(start + AHEAD, total))
-            yield from zip(rows, pool.map(attempt, rows), strict=True)
-            tell("reading images", rows.stop, total)
+    for i, image in enumerate(decode_in_parallel(source.images, size, source.name_of)):
+        yield i, image
+        if (i + 1) % TOLD == 0 or i + 1 == total:
+            tell("reading images", i + 1, total)
 
 
 def _fingerprint(images: np.ndarray, labels: np.ndarray, class_names: Sequence[str]) -> str:

@@ -40,7 +40,9 @@ def read(folder: Path) -> Source:
     """Images in the order of their official numbers."""
     paths, class_of, names = (_table(folder / name) for name in TABLES)
     if set(paths) != set(class_of) or not set(class_of.values()) <= set(names):
-        raise InputError(f"{folder}: images.txt, image_class_labels.txt and classes.txt do not speak of the same images")
+        raise InputError(
+            f"{folder}: images.txt, image_class_labels.txt and classes.txt do not speak of the same images"
+        )
     outside = [path for path in paths.values() if ".." in Path(path).parts or Path(path).is_absolute()]
     if outside:
         raise InputError(f"{folder}/images.txt names {outside[0]}, which is outside the data set")

@@ -114,7 +114,9 @@ class FileDataset(Dataset):
             unpack(archive, Path(folder), max_bytes=self.unpacked_bytes)
             found = self._search(Path(folder))
             if found is None:
-                raise InputError(f"{archive} does not hold {self.name}. {self._help()}. Found in it: {contents(Path(folder))}")
+                raise InputError(
+                    f"{archive} does not hold {self.name}. {self._help()}. Found in it: {contents(Path(folder))}"
+                )
             yield found.read()
 
 

@@ -1,4 +1,5 @@
 """placeholder"""
+
 from contextlib import nullcontext
 from typing import Annotated, ClassVar
 

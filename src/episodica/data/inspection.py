@@ -110,6 +110,8 @@ def _sheet(rows: Rows, arrays: Arrays) -> Image.Image:
     for y, (c, of_class) in enumerate(rows.items()):
         pen.text((4, y * cell + cell // 2 - 6), arrays.class_names[c][:17], fill="black")
         for x, row in enumerate(of_class[:SHOWN]):
-            image = Image.fromarray(np.asarray(arrays.images[row])).resize((side * zoom, side * zoom), Image.Resampling.NEAREST)
+            image = Image.fromarray(np.asarray(arrays.images[row])).resize(
+                (side * zoom, side * zoom), Image.Resampling.NEAREST
+            )
             sheet.paste(image, (LABEL + x * cell, y * cell))
     return sheet

@@ -22,7 +22,9 @@ class MiniImageNet(FileDataset, name="mini_imagenet"):
 
     native_size: ClassVar[int] = 84
     official: ClassVar[tuple[int, int] | None] = (100, 60_000)
-    where: ClassVar[str] = "the authors of the few-shot split you follow (it is made from ImageNet, which needs a licence)"
+    where: ClassVar[str] = (
+        "the authors of the few-shot split you follow (it is made from ImageNet, which needs a licence)"
+    )
     layout: ClassVar[str] = (
         "images/ with train.csv, val.csv and test.csv; or mini-imagenet-cache-{train,val,test}.pkl; "
         "or train/, val/ and test/ with a folder for each class"

@@ -44,7 +44,9 @@ def catalogue(what: str) -> Iterator[Table]:
 
 def data_table() -> Table:
     """The data sets with the numbers of their official forms, and what is found where."""
-    table = Table("name", "classes", "images", "found", title="data sets", title_justify="left", box=None, padding=(0, 2))
+    table = Table(
+        "name", "classes", "images", "found", title="data sets", title_justify="left", box=None, padding=(0, 2)
+    )
     for name, component in components("dataset").items():
         dataset = component()
         official = getattr(dataset, "official", None) or ("", "")
