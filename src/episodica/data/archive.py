@@ -61,15 +61,15 @@ def unpack(archive: Path, dest: Path, *, max_bytes: int, max_files: int = 1_000_
             shutil.rmtree(child) if child.is_dir() else child.unlink()
         if not isinstance(error, Exception):  # else any kind: tarfile and zipfile raise more than they document
             raise
-        reason = error if isinstance(error, _Refused) else f"cannot be unpacked ({error or type(error).__name__})"
+        reason = error if isinstance(error, _Refused) else f"cannot be unpacked ({str(error) or type(error).__name__})"
         raise InputError(f"{archive}: {subject} {reason}") from error
 
 
 def _inside(dest: Path, name: str) -> Path:
-    path = PurePosixPath(name)
-    if PureWindowsPath(name).anchor or {"..", "\0", "\\"} & {*path.parts, *name} or len(path.parts) > MAX_DEPTH:
+    parts = PurePosixPath(name).parts  # roots, drives and backslashes are what Windows reads differently
+    if parts != PureWindowsPath(name).parts or ".." in parts or "\0" in name or len(parts) > MAX_DEPTH:
         raise _Refused(f"is not a plain relative name of at most {MAX_DEPTH} parts")
-    return dest / path
+    return dest.joinpath(*parts)
 
 
 def _write(source: Open, path: Path, most: int) -> int:
