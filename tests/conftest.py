@@ -30,7 +30,7 @@ from episodica.types import Pool, Pools
 settings.register_profile("quick", max_examples=40, deadline=None, derandomize=True)
 settings.load_profile("quick")
 
-CLASSES, PER_CLASS, SIZE = 13, 8, 8
+CLASSES, PER_CLASS, SIZE = 13, 8, 16
 
 
 class Tiny(Backbone):

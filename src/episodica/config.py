@@ -25,25 +25,29 @@ from episodica.errors import InputError, nearest
 from episodica.registry import Settings, components, settings_of
 from episodica.types import Shape
 
+SECTION_KINDS = {"data": "dataset", "backbone": "backbone", "learner": "learner", "method": "method"}
+DEFAULTS = {"data": "glyphs", "backbone": "conv4", "learner": "protonet", "method": "erd"}
+
 
 class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """Marks a section that holds the settings of the component of this kind that its `name` selects."""
+    """Marks a section that holds the settings of the component that its `name` selects."""
 
-    kind: str
-    default: str
+    section: str
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        choices = {n: handler.generate_schema(settings_of(c)) for n, c in components(self.kind).items()}
+        choices = {
+            n: handler.generate_schema(settings_of(c)) for n, c in components(SECTION_KINDS[self.section]).items()
+        }
         return core_schema.tagged_union_schema(choices, discriminator=self._name)
 
     def _name(self, value: Any) -> Any:
         if isinstance(value, Mapping):
-            return value.get("name", self.default)
+            return value.get("name", DEFAULTS[self.section])
         return getattr(value, "name", value)
 
 
@@ -51,6 +55,7 @@ def _one_or_several(value: Any) -> Any:
     return (value,) if isinstance(value, int) else value
 
 
+Positive = Annotated[float, Field(gt=0)]
 Several = Annotated[tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(_one_or_several)]
 
 
@@ -86,9 +91,12 @@ class MemoryConfig(Section):
     drop: Literal["random", "farthest"] = "random"
     """which exemplar of the largest class goes when the total is exceeded"""
 
-    @model_validator(mode="after")
-    def _some_budget(self) -> Self:
-        return self.model_copy(update={"per_class": 20}) if self.per_class is self.total is None else self
+    @model_validator(mode="before")
+    @classmethod
+    def _some_budget(cls, value: Any) -> Any:
+        if isinstance(value, Mapping) and value.get("per_class") is value.get("total") is None:
+            return {**value, "per_class": 20}
+        return value
 
 
 class AugmentConfig(Section):
@@ -112,7 +120,7 @@ class AugmentConfig(Section):
     """choose exemplars on a centre crop (resize to 92/84 of the size first), as the released code does"""
     mean: tuple[float, float, float] = (0.485, 0.456, 0.406)
     """subtracted from the channels"""
-    std: tuple[float, float, float] = (0.229, 0.224, 0.225)
+    std: tuple[Positive, Positive, Positive] = (0.229, 0.224, 0.225)
     """then divided by"""
 
     @property
@@ -156,12 +164,12 @@ class EvalConfig(Section):
 
 
 class RunConfig(Section):
-    data: Annotated[Settings, Chosen("dataset", "glyphs")] = Field(default_factory=dict, validate_default=True)  # type: ignore[assignment]
+    data: Annotated[Settings, Chosen("data")] = Field(default_factory=dict, validate_default=True)  # type: ignore[assignment]
     stream: StreamConfig = StreamConfig()
     shape: ShapeConfig = ShapeConfig()
-    backbone: Annotated[Settings, Chosen("backbone", "conv4")] = Field(default_factory=dict, validate_default=True)  # type: ignore[assignment]
-    learner: Annotated[Settings, Chosen("learner", "protonet")] = Field(default_factory=dict, validate_default=True)  # type: ignore[assignment]
-    method: Annotated[Settings, Chosen("method", "erd")] = Field(default_factory=dict, validate_default=True)  # type: ignore[assignment]
+    backbone: Annotated[Settings, Chosen("backbone")] = Field(default_factory=dict, validate_default=True)  # type: ignore[assignment]
+    learner: Annotated[Settings, Chosen("learner")] = Field(default_factory=dict, validate_default=True)  # type: ignore[assignment]
+    method: Annotated[Settings, Chosen("method")] = Field(default_factory=dict, validate_default=True)  # type: ignore[assignment]
     memory: MemoryConfig = Field(default_factory=dict, validate_default=True)  # type: ignore[assignment]
     augment: AugmentConfig = AugmentConfig()
     train: TrainConfig = TrainConfig()
@@ -177,15 +185,19 @@ class RunConfig(Section):
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
-        """What only several sections together can say: the method's own conditions, and the learner's exemplar rule."""
+        """What only several sections together can say: whether the method fits the episodes and the learner."""
         try:
             self.method.build().check(self.training_shape, self.learner.component)
         except ValueError as error:
             raise PydanticCustomError("method", "{reason}", {"reason": str(error)}) from None
+        return self
+
+    @property
+    def memory_rules(self) -> MemoryConfig:
+        """The memory's config with the rule that the learner prefers, where none is chosen."""
         if self.memory.select != "auto":
-            return self
-        rule = self.learner.component.exemplars  # type: ignore[attr-defined]
-        return self.model_copy(update={"memory": self.memory.model_copy(update={"select": rule})})
+            return self.memory
+        return self.memory.model_copy(update={"select": self.learner.component.exemplars})  # type: ignore[attr-defined]
 
     @property
     def epochs(self) -> int:
@@ -208,7 +220,7 @@ class RunConfig(Section):
     @property
     def run_id(self) -> str:
         """A stable hash of what decides the numbers; where the files lie and what computes them does not."""
-        tree = self.tree()
+        tree = self.tree() | {"memory": self.memory_rules.model_dump(mode="json")}
         if not self.method.component.replays:  # type: ignore[attr-defined]
             del tree["memory"]
         for path in ("data.root", "device", "threads", "train.log_every", "train.checkpoint_seconds"):
@@ -223,7 +235,7 @@ class RunConfig(Section):
 
 def resolve(tree: Mapping[str, Any]) -> RunConfig:
     """The whole config from a partial tree; everything wrong in it is said at once, each with its path."""
-    _know_all_components(tuple((k, tuple(components(k))) for k in ("dataset", "backbone", "learner", "method")))
+    _know_all_components(tuple(component for kind in SECTION_KINDS.values() for component in components(kind).values()))
     try:
         return RunConfig.model_validate(tree)
     except ValidationError as error:
@@ -234,9 +246,6 @@ def resolve(tree: Mapping[str, Any]) -> RunConfig:
 def _know_all_components(_: object) -> None:
     """Components may be defined after this module was imported: the tagged unions are made anew for each new set."""
     RunConfig.model_rebuild(force=True)
-
-
-SECTION_KINDS = {"data": "dataset", "backbone": "backbone", "learner": "learner", "method": "method"}
 
 
 def sections() -> Iterator[tuple[str, type[BaseModel]]]:
@@ -288,12 +297,17 @@ def _fault(fault: Any) -> tuple[str, str]:
         return f"{section}.name", f'unknown {kind} "{name}": {nearest(name, components(kind))}'
     if fault["type"] == "method":
         return "method", fault["msg"]
+    if fault["type"] == "union_tag_not_found" or not where:
+        return section or "config", "must be a mapping from keys to values"
     chosen = where.pop(1) if kind and len(where) > 1 else None
     if fault["type"] == "extra_forbidden":
         path, known = ".".join(where), [*paths(), *RunConfig.model_fields]
         if len(where) > 1:
             known = [key for key in known if key.startswith(f"{section}.")]
         owner = f" of {kind} {chosen}" if chosen else ""
+        if path in known:
+            others = [n for n, c in components(kind or "").items() if where[1] in settings_of(c).model_fields]
+            return path, f"no such field{owner}, but of {', '.join(others)}"
         return path, f"no such field{owner}; {nearest(path, known)}"
     while len(where) > 1 and ".".join(where) not in paths():
         where.pop()

@@ -10,9 +10,9 @@ import pkgutil
 from functools import cache
 from importlib.metadata import entry_points
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, Self, dataclass_transform, get_type_hints
+from typing import Any, ClassVar, Literal, Self, dataclass_transform, get_args, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, create_model
+from pydantic import BaseModel, ConfigDict, Field, create_model
 from torch import nn
 
 from episodica.errors import InputError, nearest
@@ -36,7 +36,7 @@ class Component:
         if name is not None:
             cls.name = name
             known = _components[cls.kind].setdefault(name, cls)
-            if known.__qualname__ != cls.__qualname__:
+            if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
                 raise ValueError(f'{cls.kind} "{name}" is {known.__module__}.{known.__qualname__}: take another name')
             _components[cls.kind][name] = cls
 
@@ -50,7 +50,7 @@ class Component:
 class Settings(BaseModel):
     """The validated hyper-parameters of a component; `build` makes the component."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
     component: ClassVar[type[Component]]
     name: str
 
@@ -64,9 +64,9 @@ def settings_of(component: type[Component]) -> type[Settings]:
     """The pydantic model of a component's fields; fields that hold a module are parts, not settings."""
     hints = get_type_hints(component, include_extras=True)
     fields: dict[str, Any] = {
-        field.name: (hints[field.name], field.default)
+        field.name: (hints[field.name], _default(field))
         for field in dataclasses.fields(component)  # type: ignore[arg-type]
-        if field.init and not _is_module(hints[field.name])
+        if field.init and not _holds_module(hints[field.name])
     }
     fields["name"] = (Literal[component.name], component.name)  # type: ignore[valid-type]
     model = create_model(component.__name__, __base__=Settings, __doc__=component.__doc__, **fields)
@@ -97,5 +97,11 @@ def discover() -> None:
         entry.load()
 
 
-def _is_module(hint: Any) -> bool:
-    return isinstance(hint, type) and issubclass(hint, nn.Module)
+def _default(field: dataclasses.Field[Any]) -> Any:
+    if field.default_factory is not dataclasses.MISSING:
+        return Field(default_factory=field.default_factory)
+    return ... if field.default is dataclasses.MISSING else field.default
+
+
+def _holds_module(hint: Any) -> bool:
+    return any(isinstance(part, type) and issubclass(part, nn.Module) for part in (hint, *get_args(hint)))

@@ -13,7 +13,6 @@ BLOCKS = re.findall(r"^```python\n(.*?)^```$", README.read_text(), flags=re.DOTA
 
 @pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))
 def test_a_block_runs(block: str, tmp_path: Path) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-W", "error", "-c", block], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-W", "error", "-c", block]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")

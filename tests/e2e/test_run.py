@@ -11,8 +11,9 @@ import yaml
 from safetensors.torch import load_file
 
 from conformance.tiny import SESSIONS, TINY, tiny
-from e2e.conftest import Command, Said, words
+from e2e.conftest import BLANK, Command, Said, words
 from episodica.config import RunConfig, resolve
+from episodica.sweep.grid import _fields
 
 Start = Callable[..., "subprocess.Popen[str]"]
 RUNS = 4
@@ -164,6 +165,21 @@ def test_a_failed_run_is_named_and_stops_no_other(
         assert "RuntimeError: [no] luck" in (out / name / "error.log").read_text()
     assert "ft seed=0" in said.text
     assert "Traceback" not in said.text
+
+
+@pytest.mark.xfail(strict=True, raises=UserWarning, reason="RunConfig() makes pydantic warn about its validator")
+def test_a_recipe_without_names_takes_the_default_components(command: Command) -> None:
+    _fields.cache_clear()
+    (run,) = json.loads(command("run", BLANK, "--dry-run", "--json").out)
+    assert run["config"]["method"]["name"] == "erd"
+
+
+@pytest.mark.xfail(strict=True, raises=OSError, reason="a picture that cannot be written ends in a traceback")
+def test_a_picture_that_cannot_be_written_does_not_hide_the_results(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "blank.png").mkdir()
+    said = command("run", *words(TINY), "--out", tmp_path)
+    assert said.code == 0
+    assert "no picture" in said.text
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["list", "--help"], ["--version"]])

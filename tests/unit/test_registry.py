@@ -78,7 +78,6 @@ def test_fields_that_hold_a_module_are_parts(learner):
     assert dict(built.named_children()) == {"backbone": learner.backbone, "head": head}
 
 
-@pytest.mark.xfail(strict=True, reason="only a bare class is recognised as a module")
 def test_a_part_may_be_optional():
     class Optional(Learner, name="optional"):
         head: nn.Module | None = None
@@ -86,7 +85,6 @@ def test_a_part_may_be_optional():
     assert set(settings_of(Optional).model_fields) == {"name"}
 
 
-@pytest.mark.xfail(strict=True, reason="the dataclass's MISSING becomes the default")
 def test_a_field_without_a_default_must_be_given():
     class Demanding(Method, name="demanding"):
         strength: float
@@ -95,7 +93,6 @@ def test_a_field_without_a_default_must_be_given():
         settings_of(Demanding).model_validate({})
 
 
-@pytest.mark.xfail(strict=True, reason="default factories are ignored")
 def test_a_default_may_come_from_a_factory():
     class Listing(Method, name="listing"):
         weights: tuple[float, ...] = field(default_factory=lambda: (1.0, 2.0))
@@ -112,7 +109,6 @@ def test_a_name_is_given_once():
     assert find("method", "erd").__module__ == "episodica.methods.erd"
 
 
-@pytest.mark.xfail(strict=True, reason="only the names of the classes are compared, not their modules")
 def test_a_class_of_the_same_name_elsewhere_is_refused_too():
     with pytest.raises(ValueError, match="take another name"):
         new_class("ERD", (Method,), {"name": "erd"}, lambda body: body.update(__module__="elsewhere"))

@@ -25,7 +25,7 @@ class Dataset(Component, kind="dataset"):
     """One layout or several. The class variables are the protocol's numbers for this set."""
 
     root: Annotated[str | None, Field(description="folder or archive with the files; default: EPISODICA_DATA")] = None
-    size: Annotated[int | None, Field(ge=8, le=512, description="pixels of a side; by default the set's own")] = None
+    size: Annotated[int | None, Field(ge=16, le=512, description="pixels of a side; by default the set's own")] = None
 
     native_size: ClassVar[int]
 

@@ -11,8 +11,12 @@ MIN_WAY = 2
 
 def draw_episodes(pool: Pool, shape: Shape, g: Generator) -> Episodes:
     """Episodes whose classes are drawn uniformly from a pool."""
-    classes = choose(len(pool), effective_way(len(pool), shape.way), shape.episodes, g)
-    return draw_images(pool, classes, shape, g)
+    return draw_images(pool, draw_classes(pool, shape, g), shape, g)
+
+
+def draw_classes(pool: Pool, shape: Shape, g: Generator) -> Tensor:
+    """Positions in the pool of the classes of each episode. [B, N]"""
+    return choose(len(pool), effective_way(len(pool), shape.way), shape.episodes, g)
 
 
 def effective_way(available: int, way: int) -> int:
@@ -67,4 +71,4 @@ def draw_images(pool: Pool, classes: Tensor, shape: Shape, g: Generator) -> Epis
         place = torch.arange(wanted)
         repeated = shape.shots + (place - shape.shots) % (counts - shape.shots)
         order = order.gather(-1, torch.where(place < shape.shots, place, repeated))
-    return Episodes(pool.rows[classes].gather(-1, order), shape.shots)
+    return Episodes(pool.rows[classes[..., None], order], shape.shots)

@@ -31,11 +31,12 @@ class TaskStream:
         known = {c for pool in self.train[: session + 1] for c in pool.classes.tolist()}
         return [t for t, pool in enumerate(self.test) if known.issuperset(pool.classes.tolist())]
 
-    def check(self, shapes: Iterable[Shape]) -> None:
+    def check(self, training: Shape, evaluation: Iterable[Shape]) -> None:
         """Every class must fill a support set and leave a query, in training and in evaluation."""
-        shots = max(shape.shots for shape in shapes)
-        pools = [("training", p) for p in self.train] + [("test", p) for p in self.test] + [("unseen", self.unseen)]
-        for what, pool in pools:
+        asked = max(shape.shots for shape in evaluation)
+        pools = [("training", training.shots, pool) for pool in self.train]
+        pools += [("test", asked, pool) for pool in self.test] + [("unseen", asked, self.unseen)]
+        for what, shots, pool in pools:
             fewest = int(pool.counts.min())
             if fewest < shots + 1:
                 raise InputError(

@@ -39,8 +39,10 @@ class Access:
 
     def images(self, rows: Tensor) -> Tensor:
         """uint8 [M, H, W, 3] on the device."""
-        if not bool(self._permitted[rows].all()) or bool((rows < 0).any()):
-            refused = rows[(rows < 0) | ~self._permitted[rows]]
+        inside = (rows >= 0) & (rows < len(self._permitted))
+        allowed = inside & self._permitted[rows.where(inside, 0)]
+        if not bool(allowed.all()):
+            refused = rows[~allowed]
             raise PermissionError(
                 f"rows {refused[:5].tolist()} belong neither to the current task nor to the memory: "
                 "images of past tasks are gone, those of tests and future tasks are not for training"

@@ -47,7 +47,8 @@ class Checkpoints:
         remove_leftovers(self.folder)
         blob = save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
         write_atomically(self._path(progress.name, "safetensors"), lambda part: part.write(blob))
-        write_json(self._path(progress.name, "json"), {**asdict(progress), "checksum": _checksum(blob)})
+        record = asdict(progress)
+        write_json(self._path(progress.name, "json"), {**record, "checksum": _checksum(blob, record)})
         for old in self.folder.glob("*-[0-9]*.*"):
             if old.stem != progress.name:
                 old.unlink(missing_ok=True)
@@ -67,36 +68,25 @@ class Checkpoints:
         return sorted(int(path.stem.split("-")[0]) for path in self.folder.glob("*-end.json"))
 
     def _progress(self, name: str) -> Progress:
-        record = self._record(name)
-        del record["checksum"]
-        try:
-            return Progress(**record)
-        except TypeError:
-            raise self._damaged(name) from None
+        return Progress(**self._read(name)[0])
 
     def _tensors(self, name: str) -> dict[str, Tensor]:
-        try:
-            blob = self._path(name, "safetensors").read_bytes()
-        except FileNotFoundError:
-            raise self._damaged(name) from None
-        if _checksum(blob) != self._record(name)["checksum"]:
-            raise self._damaged(name)
-        return load(blob)
+        return load(self._read(name)[1])
 
-    def _record(self, name: str) -> dict[str, Any]:
+    def _read(self, name: str) -> tuple[dict[str, Any], bytes]:
+        """The whole pair, or the error that says what to do about it."""
         try:
             record = json.loads(self._path(name, "json").read_text())
-        except (FileNotFoundError, UnicodeDecodeError, json.JSONDecodeError):
-            raise self._damaged(name) from None
-        if not isinstance(record, dict) or "checksum" not in record:
-            raise self._damaged(name)
-        return record
-
-    def _damaged(self, name: str) -> InputError:
-        return InputError(
-            f"the checkpoint {self.folder / name}.* is damaged or incomplete; nothing was changed. "
-            f"Restore it, or delete {name}.json and {name}.safetensors to continue from the checkpoint before it"
-        )
+            blob = self._path(name, "safetensors").read_bytes()
+            if record.pop("checksum") != _checksum(blob, record):
+                raise ValueError
+        except (FileNotFoundError, ValueError, KeyError, AttributeError, TypeError):
+            rest = sorted(path.name for path in self.folder.glob("*.*") if path.stem >= name)
+            raise InputError(
+                f"the checkpoint {self.folder / name}.* is damaged or incomplete; nothing was changed. Restore it, or "
+                f"delete {', '.join(rest) or 'it'} to continue from the checkpoint before it"
+            ) from None
+        return record, blob
 
     def _path(self, name: str, ending: str) -> Path:
         return self.folder / f"{name}.{ending}"
@@ -106,8 +96,8 @@ def _end(session: int) -> str:
     return f"{session + 1:03d}-end"
 
 
-def _checksum(blob: bytes) -> str:
-    return blake2b(blob, digest_size=16).hexdigest()
+def _checksum(blob: bytes, record: Mapping[str, Any]) -> str:
+    return blake2b(blob + json.dumps(record, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 def module_tensors(prefix: str, module: nn.Module) -> dict[str, Tensor]:

@@ -39,4 +39,6 @@ class Embeddings:
         return cls(table, place)
 
     def __getitem__(self, rows: Tensor) -> Tensor:
-        return self.table[self.place[rows].to(self.table.device)]
+        places = self.place[rows]
+        assert bool((places >= 0).all()), "a row that was not embedded"
+        return self.table[places.to(self.table.device)]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import torch
 from torch import Generator, Tensor
 
-from episodica.data.sampling import draw_episodes
+from episodica.data.sampling import draw_classes, draw_images
 from episodica.engine.embedder import Embeddings, embed_all
 from episodica.engine.problem import Problem
 from episodica.learners.learner import Learner
@@ -33,11 +33,11 @@ def examine(learner: Learner, problem: Problem, session: int) -> Iterator[tuple[
 
 def episode_accuracies(learner: Learner, embeddings: Embeddings, pool: Pool, shape: Shape, g: Generator) -> Tensor:
     """Share of queries answered rightly in each of B episodes drawn from a pool. [B]"""
-    episodes = draw_episodes(pool, shape, g)
     found = []
     with torch.no_grad():
-        for rows in episodes.rows.split(EPISODES_AT_ONCE):
-            batch = Embedded.of(embeddings[rows], episodes.shots)
+        for classes in draw_classes(pool, shape, g).split(EPISODES_AT_ONCE):
+            episodes = draw_images(pool, classes, shape, g)
+            batch = Embedded.of(embeddings[episodes.rows], episodes.shots)
             answers = learner.classify(batch).argmax(-1)
             found.append((answers == batch.labels).float().mean(-1).cpu())
     return torch.cat(found)

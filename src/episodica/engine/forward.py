@@ -44,10 +44,13 @@ class Forward:
         return Step(self._learner, new, self._teacher, old)
 
     def _student_by_part(self, draws: Mapping[str, Episodes], pixels: Tensor) -> Tensor:
-        is_support = torch.cat([_is_support(episodes) for episodes in draws.values()])
-        name_of = torch.cat([torch.full((e.rows.numel(),), i) for i, e in enumerate(draws.values())])
-        part_of = 2 * name_of + ~is_support
-        places = [(part_of == part).nonzero().flatten() for part in range(2 * len(draws))]
+        """Each support set and each query set of each episode as a batch of its own."""
+        places, start = [], 0
+        for episodes in draws.values():
+            numbers = start + torch.arange(episodes.rows.numel()).view(episodes.rows.shape)
+            for one in numbers:
+                places += [one[:, : episodes.shots].flatten(), one[:, episodes.shots :].flatten()]
+            start += episodes.rows.numel()
         embeddings = torch.cat([self._learner.embed(pixels[place.to(pixels.device)]) for place in places])
         return embeddings[torch.cat(places).argsort().to(embeddings.device)]
 
@@ -93,8 +96,3 @@ def _parts(draws: Mapping[str, Episodes], parts: tuple[Tensor, ...]) -> Iterator
 
 def _embedded(embeddings: Tensor, episodes: Episodes) -> Embedded:
     return Embedded.of(embeddings.unflatten(0, tuple(episodes.rows.shape)), episodes.shots)
-
-
-def _is_support(episodes: Episodes) -> Tensor:
-    place = torch.arange(episodes.rows.shape[-1]).expand(episodes.rows.shape)
-    return (place < episodes.shots).flatten()

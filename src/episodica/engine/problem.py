@@ -41,10 +41,16 @@ def load_problem(config: RunConfig, tell: Progress = silent) -> Problem:
     split = split_of(config, dataset, arrays)
     method: Method = config.method.build()
     stream = method.stream(TaskStream.of(split))
-    stream.check((config.training_shape, *config.evaluation_shapes))
+    stream.check(config.training_shape, config.evaluation_shapes)
     if method.replays:
         _check_memory(config, stream)
-    return Problem(config, ImageStore(arrays.images), split, stream, pick_device(config.device))
+    store = ImageStore(arrays.images)
+    size, smallest = config.augment.size or store.size, config.backbone.component.smallest  # type: ignore[attr-defined]
+    if size < smallest:
+        raise InputError(
+            f"backbone {config.backbone.name} needs images of {smallest} px and gets {size}: use a larger size"
+        )
+    return Problem(config, store, split, stream, pick_device(config.device))
 
 
 def split_of(config: RunConfig, dataset: Dataset, arrays: Arrays) -> Split:
@@ -85,7 +91,7 @@ def _check_memory(config: RunConfig, stream: TaskStream) -> None:
     past = sum(len(pool) for pool in stream.train[:-1])
     if not past:
         return
-    fewest, shots = Memory(config.memory).smallest(past), config.shape.shots
+    fewest, shots = Memory(config.memory_rules).smallest(past), config.shape.shots
     if fewest < shots + 1:
         raise InputError(
             f"{shots}-shot episodes need at least {shots + 1} exemplars a class, but the memory leaves {fewest} for "

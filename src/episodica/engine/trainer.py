@@ -34,7 +34,7 @@ class Trainer:
         self.checkpoints = Checkpoints(folder.checkpoints)
         self.learner = new_learner(self.config, problem.device)
         self.method = new_method(self.config, problem.device)
-        self.memory = Memory(self.config.memory)
+        self.memory = Memory(self.config.memory_rules)
         self.ledger = Ledger(self.config, problem.split.hash)
         self.session = self.step = 0
         self.seconds_train = 0.0

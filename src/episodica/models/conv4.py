@@ -6,7 +6,7 @@ takes the maximum over the map, so its embedding does not depend on the image si
 
 from dataclasses import field
 from itertools import pairwise
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 from torch import Tensor, nn
@@ -24,6 +24,7 @@ class Conv4(Backbone, name="conv4"):
         Field(description="64-64-64-64 flattened, or the released code's 64-64-64-1600 with a global max-pool"),
     ] = "classic"
     blocks: nn.Sequential = field(init=False)
+    smallest: ClassVar[int] = 16
 
     def __post_init__(self) -> None:
         widths = (3, *CHANNELS[self.width])

@@ -4,22 +4,22 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import IO, Any
 
 
 def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Write beside the target, flush to the disk, then take its place."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", suffix=".part", delete=False) as part:
-        try:
-            write(part)
-            part.flush()
-            os.fsync(part.fileno())
-            Path(part.name).replace(path)
-        except BaseException:
-            Path(part.name).unlink(missing_ok=True)
-            raise
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
 
 
 def write_text(path: Path, text: str) -> None:

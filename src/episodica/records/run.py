@@ -5,6 +5,7 @@ Everything is text, NumPy arrays or safetensors; nothing is pickled. One process
 
 import json
 from collections.abc import Mapping
+from os import SEEK_END
 from pathlib import Path
 from typing import Any, Self
 
@@ -39,8 +40,12 @@ class RunFolder:
             raise InputError(
                 f"cannot write to {self.path}: {error.strerror or error}; choose another folder with --out"
             ) from None
-        remove_leftovers(self.path)
-        self._claim()
+        try:
+            remove_leftovers(self.path)
+            self._claim()
+        except BaseException:
+            self._lock.release()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -82,7 +87,8 @@ class EventLog:
     def __init__(self, path: Path, keep: int) -> None:
         """Lines beyond the first `keep` bytes belong to steps that will be taken again."""
         self._file = path.open("ab")
-        self._file.truncate(keep)
+        self._file.truncate(min(keep, path.stat().st_size))
+        self._file.seek(0, SEEK_END)
 
     def __enter__(self) -> Self:
         return self
@@ -108,4 +114,10 @@ def load_config(path: Path) -> RunConfig:
 
 def load_results(folder: Path) -> Results | None:
     path = folder / "results.json"
-    return Results.from_json(json.loads(path.read_text())) if path.exists() else None
+    try:
+        return Results.from_json(json.loads(path.read_text())) if path.exists() else None
+    except (ValueError, KeyError, TypeError):  # not JSON, or JSON of another kind
+        raise InputError(
+            f"{path} is damaged or written by another version; delete it and run the same command again to have it "
+            "written anew from the checkpoints"
+        ) from None

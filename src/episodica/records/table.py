@@ -1,6 +1,8 @@
 """The result table on the screen: method x session, both accuracies with their intervals, forgetting, gap to joint."""
 
+from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from rich.table import Table
 
@@ -19,23 +21,27 @@ def labels(configs: Sequence[RunConfig]) -> dict[str, str]:
         peers = [flatten(peer.tree()) for peer in configs if peer.method.name == config.method.name]
         own = flatten(config.tree())
         apart = [path for path in own if any(peer.get(path) != own[path] for peer in peers)]
-        named[config.run_id] = " ".join([config.method.name, *(f"{p.split('.')[-1]}={own[p]}" for p in apart)])
+        short = Counter(path.split(".")[-1] for path in apart)
+        keys = {path: key if short[key := path.split(".")[-1]] == 1 else path for path in apart}
+        named[config.run_id] = " ".join([config.method.name, *(f"{key}={own[path]}" for path, key in keys.items())])
     return named
 
 
 def joint_of(run: Run, runs: Sequence[Run]) -> Run | None:
-    """The bound of a run: joint training on the same stream; of several the one that saw most images."""
-    sections = ("data", "stream", "shape", "backbone", "learner", "eval", "seed", "scale")
-    bounds = [
-        other
-        for other in runs
-        if other[1].method == "joint" and all(getattr(other[0], s) == getattr(run[0], s) for s in sections)
-    ]
+    """The bound of a run: joint training in the same setting; of several the one with most episodes a step."""
+    bounds = [other for other in runs if other[1].method == "joint" and _setting(other[0]) == _setting(run[0])]
     return max(bounds, key=lambda bound: bound[0].train.episodes_per_step, default=None)
 
 
+def _setting(config: RunConfig) -> dict[str, Any]:
+    """What a run and its bound have in common."""
+    ignored = ("method.", "memory.", "data.root", "device", "threads", "train.episodes_per_step")
+    ignored += ("train.log_every", "train.checkpoint_seconds")
+    return {path: value for path, value in flatten(config.tree()).items() if not path.startswith(ignored)}
+
+
 def results_table(runs: Sequence[Run]) -> Table:
-    sessions = max((len(results.sessions) for _, results in runs), default=1)
+    sessions = max((config.stream.tasks for config, _ in runs), default=1)
     shown = [s for s in range(1, sessions + 1) if sessions <= COLUMNS or s & (s - 1) == 0 or s == sessions]
     table = Table(
         title="Accuracy and forgetting in per cent, with the 95 % interval over episodes",

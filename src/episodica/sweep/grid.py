@@ -10,7 +10,6 @@ A list where the config wants one value is an axis too, so `--seed "[0, 1, 2]"` 
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from importlib.resources import files
 from itertools import product
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import Any
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
-from episodica.config import SECTION_KINDS, RunConfig, field_at, resolve
+from episodica.config import DEFAULTS, SECTION_KINDS, RunConfig, field_at, resolve
 from episodica.errors import InputError, nearest
 from episodica.registry import components, settings_of
 
@@ -31,6 +30,7 @@ class Recipe:
     name: str
     about: str = ""
     base: Flat = field(default_factory=dict)
+    axes: Flat = field(default_factory=dict)
     cases: tuple[Flat, ...] = ({},)
 
 
@@ -67,7 +67,7 @@ def _parse(name: str, text: str) -> Recipe:
     if not isinstance(axes, dict) or not all(isinstance(values, list) and values for values in axes.values()):
         raise InputError(f"recipe {name}: axes must map key paths to lists of values")
     about = str(tree.pop("about", ""))
-    return Recipe(name, about, flatten(tree) | flatten(axes), tuple(flatten(case) for case in cases))
+    return Recipe(name, about, flatten(tree), flatten(axes), tuple(flatten(case) for case in cases))
 
 
 def flatten(tree: Mapping[str, Any], prefix: str = "") -> Flat:
@@ -95,19 +95,31 @@ def nest(flat: Flat) -> dict[str, Any]:
 
 
 def plan(recipe: Recipe, overrides: Mapping[str, Any]) -> list[RunConfig]:
-    """The runs of a recipe, each once. An override keeps the cases that agree with it; where none does it replaces."""
+    """The runs of a recipe, each once; overrides keep the cases that agree with them and take the place of axes."""
     overrides = flatten(overrides)
-    agreeing = [case for case in recipe.cases if all(case.get(k, v) == v for k, v in overrides.items())]
-    base = recipe.base | overrides
-    points = [base | case | overrides for case in agreeing or [{}]]
-    trees = [point for grid in points for point in _points(grid)]
+    axes = {path: values for path, values in recipe.axes.items() if path not in overrides}
+    points = [recipe.base | overrides | case for case in _agreeing(recipe.cases, overrides)]
+    trees = [tree for point in points for tree in _points(point, axes)]
     runs = {config.run_id: config for config in (resolve(nest(tree)) for tree in _for_each_component(trees))}
     return list(runs.values())
 
 
-def _points(flat: Flat) -> Iterator[Flat]:
+def _agreeing(cases: Sequence[Flat], overrides: Flat) -> list[Flat]:
+    """The cases that have a wanted value wherever they say anything, and a bare one for each value that none has."""
+    wanted = {path: value if isinstance(value, list) else [value] for path, value in overrides.items()}
+    agreeing = [case for case in cases if all(value in wanted.get(path, [value]) for path, value in case.items())]
+    bare = [
+        {path: value}
+        for path, values in wanted.items()
+        for value in values
+        if any(path in case for case in cases) and not any(case.get(path) == value for case in agreeing)
+    ]
+    return agreeing + bare or [{}]
+
+
+def _points(flat: Flat, axes: Flat) -> Iterator[Flat]:
     """Every combination of the values of the axes."""
-    axes = {path: value for path, value in flat.items() if _is_axis(path, value)}
+    axes = axes | {path: value for path, value in flat.items() if _is_axis(path, value)}
     for values in product(*axes.values()):
         yield flat | dict(zip(axes, values, strict=True))
 
@@ -131,10 +143,7 @@ def _accepts(annotation: Any, value: Any) -> bool:
 
 def _for_each_component(trees: Sequence[Flat]) -> Iterable[Flat]:
     """A field of one method of the grid (`method.p`) is left out of the runs of methods that do not have it."""
-    known = {
-        section: [_fields(kind, tree.get(f"{section}.name")) for tree in trees]
-        for section, kind in SECTION_KINDS.items()
-    }
+    known = {section: [_fields(section, tree.get(f"{section}.name")) for tree in trees] for section in SECTION_KINDS}
     for i, tree in enumerate(trees):
         foreign = {
             path
@@ -145,8 +154,6 @@ def _for_each_component(trees: Sequence[Flat]) -> Iterable[Flat]:
         yield {path: value for path, value in tree.items() if path not in foreign}
 
 
-@cache
-def _fields(kind: str, name: str | None) -> frozenset[str]:
-    default = next(s for s, k in SECTION_KINDS.items() if k == kind)
-    component = components(kind).get(name or RunConfig().tree()[default]["name"])
+def _fields(section: str, name: str | None) -> frozenset[str]:
+    component = components(SECTION_KINDS[section]).get(name or DEFAULTS[section])
     return frozenset(settings_of(component).model_fields if component else ())

@@ -52,9 +52,6 @@ def test_joint_batch_norm_is_one_batch_of_all_images(make_access, learner, draw,
         1,
         pytest.param(
             2,
-            marks=pytest.mark.xfail(
-                strict=True, reason="the support sets of all episodes of a step are one batch, not each its own"
-            ),
         ),
     ],
 )
@@ -121,7 +118,9 @@ def test_the_old_model_is_never_trained(make_access, learner, draw, cache):
     learner.train()
     access = make_access(**STILL)
     forward = Forward(access, learner, teacher, split_bn=False, cache=cache)
-    terms = ERD().loss(forward(draw(), generator("views")))
+    step = forward(draw(), generator("views"))
+    assert not any(old.support.requires_grad or old.query.requires_grad for old in step.old.values())
+    terms = ERD().loss(step)
     torch.stack(list(terms.values())).sum().backward()
     assert not teacher.training
     assert all(not p.requires_grad and p.grad is None for p in teacher.parameters())
