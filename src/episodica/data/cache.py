@@ -1,8 +1,8 @@
 """Images are read once, in parallel, into one memory-mapped array on disk; a second start finds it there.
 
 An entry is a folder `NAME-KEY` with `images.npy` and, written last, `meta.json`. The key follows from the settings and
-from the name, size and time of every file of the set, so that looking it up reads no image. The fingerprint is a hash of
-the decoded content: it stays the same when a set is moved, copied or archived.
+from the name, size and time of every file of the set, so that looking it up reads no image. The fingerprint is a hash
+of the decoded content: it stays the same when a set is moved, copied or archived.
 """
 
 import json
@@ -31,7 +31,7 @@ Progress = Callable[[str, int, int], None]  # what is being done, how much of it
 class Source:
     """A data set as it was found, before decoding: anything that `decode` takes, in the order of the files."""
 
-    images: Sequence[Any]
+    images: Sequence[Any] | np.ndarray
     labels: np.ndarray  # [n], 0 .. C - 1
     class_names: tuple[str, ...]
     unseen: tuple[int, ...] | None = None  # meta-test classes, where the publisher of the set chose them
@@ -148,8 +148,8 @@ def _fill(images: np.ndarray, source: Source, size: int, tell: Progress) -> None
     if unreadable:
         more = f"; and {len(unreadable) - NAMED} more" if len(unreadable) > NAMED else ""
         raise InputError(
-            f"{len(unreadable)} of {len(images)} images cannot be read: {'; '.join(map(str, unreadable[:NAMED]))}{more}. "
-            "Repair or remove them; nothing was cached"
+            f"{len(unreadable)} of {len(images)} images cannot be read, and nothing was cached: "
+            f"{'; '.join(map(str, unreadable[:NAMED]))}{more}. Repair or remove them"
         )
 
 

@@ -53,7 +53,7 @@ def _silence() -> Iterator[None]:
 
 
 def decode_in_parallel(
-    images: Sequence[Encoded], size: int, name_of: Callable[[int], str]
+    images: Sequence[Encoded] | np.ndarray, size: int, name_of: Callable[[int], str]
 ) -> Iterator[np.ndarray | Unreadable]:
     """Each image in order, or why it cannot be read; by all cores, a bounded number ahead."""
 

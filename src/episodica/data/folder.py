@@ -13,7 +13,7 @@ from episodica.errors import InputError
 
 
 class Folder(FileDataset, name="folder"):
-    """Your own images, a sub-folder for each class; train/, val/ and test/ with classes in each are taken as a split."""
+    """Your own images, a sub-folder for each class; such folders in train/, val/ and test/ are taken as a split."""
 
     min_images: Annotated[int, Field(ge=2, description="leave out classes with fewer images")] = 2
 

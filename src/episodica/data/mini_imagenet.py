@@ -1,7 +1,7 @@
 """Mini-ImageNet (Vinyals et al. 2016) in the forms in which people have it, with the split of their own files.
 
-`images/` with the csv files of Ravi & Larochelle; the three cache pickles; or folders of classes in train, val and test.
-Train and val classes are the stream, test classes are unseen.
+`images/` with the csv files of Ravi & Larochelle; the three cache pickles; or folders of classes in train, val and
+test. Train and val classes are the stream, test classes are unseen.
 """
 
 import csv

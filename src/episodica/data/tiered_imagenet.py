@@ -1,7 +1,7 @@
 """Tiered-ImageNet (Ren et al. 2018): 608 ImageNet classes in 34 categories, with the split of the user's own files.
 
-The publishers' pickles hold PNG-encoded images, over 12 GB of them; they stay on disk while they are read. Train and val
-classes are the stream, test classes are unseen.
+The publishers' pickles hold PNG-encoded images, over 12 GB of them; they stay on disk while they are read. Train and
+val classes are the stream, test classes are unseen.
 """
 
 from collections.abc import Sequence
