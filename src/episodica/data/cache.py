@@ -165,5 +165,5 @@ def decode_each(source: Source, size: int, tell: Progress) -> Iterator[tuple[int
 def _fingerprint(images: np.ndarray, labels: np.ndarray, class_names: Sequence[str]) -> str:
     digest = blake2b(json.dumps([list(class_names), labels.tolist()]).encode(), digest_size=16)
     for start in range(0, len(images), 1024):
-        digest.update(np.ascontiguousarray(images[start : start + 1024]))
+        digest.update(images[start : start + 1024].tobytes())
     return digest.hexdigest()
