@@ -109,7 +109,7 @@ def store(labels: np.ndarray) -> ImageStore:
 @pytest.fixture(scope="session")
 def split(labels: np.ndarray) -> Split:
     """Three tasks of 4, 3 and 3 classes, each with 5 training and 3 test images; 3 classes are unseen."""
-    return make_split(labels, tasks=3, order="seeded", seed=0, test_per_class=3, unseen_classes=3)
+    return make_split(labels, tasks=3, order="seeded", seed=0, test_per_class=3, unseen=3)
 
 
 @pytest.fixture(scope="session")

@@ -12,14 +12,14 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from filelock import FileLock
 
 from episodica.data.decode import Unreadable, decode_in_parallel
 from episodica.errors import InputError
-from episodica.records.files import write_json
+from episodica.records.files import remove_leftovers, write_atomically, write_text
 
 FORMAT = 1
 NAMED = 10  # unreadable images that an error names
@@ -70,9 +70,11 @@ def load_or_build(
     tell: Progress,
 ) -> Arrays:
     """The images of a set at one size: from the cache or, where they are not there or damaged, from the source."""
-    stamps = [(label, *_stamp(path)) for label, path in files]
-    text = json.dumps([FORMAT, size, settings, stamps], sort_keys=True)
-    entry = cache_folder() / f"{name}-{size}px-{blake2b(text.encode(), digest_size=8).hexdigest()}"
+    try:
+        stamps = [(label, *_stamp(path)) for label, path in files]
+    except OSError as error:
+        raise InputError(f"cannot read {error.filename}: {error.strerror}") from None
+    entry = cache_folder() / f"{name}-{size}px-{_digest([FORMAT, size, settings, stamps])}"
     try:
         entry.mkdir(parents=True, exist_ok=True)
         with FileLock(entry / ".lock"):  # a second process waits and then finds what the first has built
@@ -90,6 +92,10 @@ def load_or_build(
     return found
 
 
+def _digest(value: Any) -> str:
+    return blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=8).hexdigest()
+
+
 def _stamp(path: Path) -> tuple[int, int]:
     status = path.stat()
     return status.st_size, status.st_mtime_ns
@@ -101,54 +107,63 @@ def _load(entry: Path) -> Arrays | None:
     The time of `images.npy` tells whether anybody touched it since; only then is its content checked.
     """
     try:
-        meta = json.loads((entry / "meta.json").read_text())
-        path = entry / "images.npy"
+        sealed = json.loads((entry / "meta.json").read_text())
+        meta, path = sealed["meta"], entry / "images.npy"
+        if _digest(meta) != sealed["digest"]:
+            return None
         images = np.load(path, mmap_mode="r", allow_pickle=False)
         labels = np.array(meta["labels"], dtype=np.int64)
         if _stamp(path) != tuple(meta["stamp"]):
             if _fingerprint(images, labels, meta["class_names"]) != meta["fingerprint"]:
                 return None
-            write_json(entry / "meta.json", meta | {"stamp": _stamp(path)})
-    except (OSError, ValueError, KeyError, TypeError, EOFError):
+            _write_meta(entry, meta | {"stamp": _stamp(path)})
+    except (OSError, ValueError, KeyError, TypeError, EOFError, OverflowError):
         return None
     optional = {key: tuple(meta[key]) if meta[key] is not None else None for key in ("unseen", "groups")}
     return Arrays(images, labels, tuple(meta["class_names"]), meta["fingerprint"], **optional)
 
 
 def _build(entry: Path, source: Source, size: int, tell: Progress) -> None:
-    (entry / "meta.json").unlink(missing_ok=True)
-    part, path = entry / "images.part", entry / "images.npy"
-    try:
+    for name in ("meta.json", "images.npy"):
+        (entry / name).unlink(missing_ok=True)
+    remove_leftovers(entry)
+    content = _begin_fingerprint(source.labels, source.class_names)
+
+    def write(file: IO[bytes]) -> None:
         shape = (len(source.labels), size, size, 3)
-        images = np.lib.format.open_memmap(part, mode="w+", dtype=np.uint8, shape=shape)
-        _fill(images, source, size, tell)
-        images.flush()
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+        np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": shape})
+        for image in _readable(source, size, tell):
+            file.write(image.tobytes())
+            content.update(image.tobytes())
+
+    write_atomically(entry / "images.npy", write)  # not by a map: a full disk would end the process there
     meta = {
         "class_names": source.class_names,
-        "fingerprint": _fingerprint(images, source.labels, source.class_names),
+        "fingerprint": content.hexdigest(),
         "unseen": source.unseen,
         "groups": source.groups,
-        "stamp": _stamp(path),
+        "stamp": _stamp(entry / "images.npy"),
         "labels": source.labels.tolist(),
     }
-    write_json(entry / "meta.json", meta)
+    _write_meta(entry, meta)
 
 
-def _fill(images: np.ndarray, source: Source, size: int, tell: Progress) -> None:
-    """Decode every image; those that cannot be read are named together in one error."""
+def _write_meta(entry: Path, meta: dict[str, Any]) -> None:
+    write_text(entry / "meta.json", json.dumps({"digest": _digest(meta), "meta": meta}))
+
+
+def _readable(source: Source, size: int, tell: Progress) -> Iterator[np.ndarray]:
+    """Every image; at the end, those that cannot be read are named together in one error."""
     unreadable = []
-    for i, image in decode_each(source, size, tell):
+    for _, image in decode_each(source, size, tell):
         if isinstance(image, Unreadable):
             unreadable.append(image)
         else:
-            images[i] = image
+            yield image
     if unreadable:
         more = f"; and {len(unreadable) - NAMED} more" if len(unreadable) > NAMED else ""
         raise InputError(
-            f"{len(unreadable)} of {len(images)} images cannot be read, and nothing was cached: "
+            f"{len(unreadable)} of {len(source.labels)} images cannot be read, and nothing was cached: "
             f"{'; '.join(map(str, unreadable[:NAMED]))}{more}. Repair or remove them"
         )
 
@@ -163,7 +178,12 @@ def decode_each(source: Source, size: int, tell: Progress) -> Iterator[tuple[int
 
 
 def _fingerprint(images: np.ndarray, labels: np.ndarray, class_names: Sequence[str]) -> str:
-    digest = blake2b(json.dumps([list(class_names), labels.tolist()]).encode(), digest_size=16)
+    content = _begin_fingerprint(labels, class_names)
     for start in range(0, len(images), 1024):
-        digest.update(images[start : start + 1024].tobytes())
-    return digest.hexdigest()
+        content.update(images[start : start + 1024].tobytes())
+    return content.hexdigest()
+
+
+def _begin_fingerprint(labels: np.ndarray, class_names: Sequence[str]) -> blake2b:
+    """Of the labels; the images follow."""
+    return blake2b(json.dumps([list(class_names), labels.tolist()]).encode(), digest_size=16)

@@ -1,13 +1,13 @@
 """CIFAR-100 (Krizhevsky 2009): 100 classes x 600 images of 32 px, as the official Python-2 pickles."""
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from episodica.data.cache import Source
 from episodica.data.dataset import FileDataset, Found
-from episodica.data.pickles import load_pickle
+from episodica.data.pickles import by_name, load_pickle, strings, whole_numbers
 from episodica.errors import InputError
 
 
@@ -35,23 +35,28 @@ class CIFAR100(FileDataset, name="cifar100"):
 def read(train: Path, test: Path, meta: Path) -> Source:
     """Train images in file order, then test images: the order that the natural split is defined on."""
     parts = [_part(path) for path in (train, test)]
-    names = _entry(load_pickle(meta), b"fine_label_names", meta)
+    (names,) = _entries(meta, "fine_label_names")
+    names = strings(names, f"{meta}: fine_label_names")
     labels = np.concatenate([labels for _, labels in parts])
-    if labels.min() < 0 or labels.max() >= len(names):
-        raise InputError(f"{train.parent}: labels go from {labels.min()} to {labels.max()} for {len(names)} classes")
-    images = np.concatenate([images for images, _ in parts])
-    return Source(images, labels, tuple(name.decode() for name in names))
+    if set(labels.tolist()) != set(range(len(names))):
+        raise InputError(
+            f"{train.parent}: labels of {len(set(labels.tolist()))} classes from {labels.min(initial=0)} to "
+            f"{labels.max(initial=0)}, but meta names {len(names)} classes"
+        )
+    return Source(np.concatenate([images for images, _ in parts]), labels, tuple(names))
 
 
 def _part(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    record = load_pickle(path)
-    data, labels = _entry(record, b"data", path), np.array(_entry(record, b"fine_labels", path), dtype=np.int64)
+    data, labels = _entries(path, "data", "fine_labels")
+    labels = whole_numbers(labels, f"{path}: fine_labels")
     if not isinstance(data, np.ndarray) or data.dtype != np.uint8 or data.shape != (len(labels), 3072):
         raise InputError(f"{path}: `data` is not a byte array of {len(labels)} images of 3 x 32 x 32")
     return data.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), labels
 
 
-def _entry(record: Any, key: bytes, path: Path) -> Any:
-    if not isinstance(record, dict) or key not in record:
-        raise InputError(f"{path} is not a file of CIFAR-100: it has no entry {key.decode()}")
-    return record[key]
+def _entries(path: Path, *keys: str) -> list[object]:
+    record = by_name(load_pickle(path), str(path))
+    missing = [key for key in keys if key not in record]
+    if missing:
+        raise InputError(f"{path} is not a file of CIFAR-100: it has no entry {missing[0]}")
+    return [record[key] for key in keys]

@@ -1,5 +1,6 @@
 """CUB-200-2011 (Wah et al. 2011): 11,788 photographs of 200 kinds of birds, in the official layout."""
 
+import re
 from pathlib import Path
 from typing import ClassVar
 
@@ -46,7 +47,7 @@ def read(folder: Path) -> Source:
     outside = [path for path in paths.values() if ".." in Path(path).parts or Path(path).is_absolute()]
     if outside:
         raise InputError(f"{folder}/images.txt names {outside[0]}, which is outside the data set")
-    numbers = {number: i for i, number in enumerate(sorted(names, key=int))}
+    numbers = {number: i for i, number in enumerate(sorted(set(class_of.values()), key=int))}
     images = sorted(paths, key=int)
     labels = np.array([numbers[class_of[image]] for image in images])
     return Source([folder / "images" / paths[i] for i in images], labels, tuple(names[n] for n in numbers))
@@ -55,9 +56,15 @@ def read(folder: Path) -> Source:
 def _table(path: Path) -> dict[str, str]:
     """Lines `NUMBER VALUE`."""
     try:
-        lines = [line.split(maxsplit=1) for line in path.read_text().splitlines() if line.strip()]
+        text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise InputError(f"{path} is not a text file") from None
-    if not lines or any(len(line) != 2 or not line[0].isdigit() for line in lines):
-        raise InputError(f"{path} must have lines of the form NUMBER VALUE")
-    return {number: value.strip() for number, value in lines}
+    found: dict[str, str] = {}
+    for line in filter(None, map(str.strip, text.split("\n"))):
+        match = re.fullmatch(r"([0-9]{1,9})\s+(.+)", line)
+        if match is None:
+            raise InputError(f"{path} must have lines of the form NUMBER VALUE, and has {line[:80]!r}")
+        if match[1] in found:
+            raise InputError(f"{path} has two lines with the number {match[1]}")
+        found[match[1]] = match[2]
+    return found

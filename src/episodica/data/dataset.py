@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -56,7 +56,7 @@ class FileDataset(Dataset):
     layout: ClassVar[str]  # in words
     official: ClassVar[tuple[int, int] | None] = None  # classes and images of the whole set
     archives: ClassVar[tuple[str, ...]] = ()  # names under which the set is distributed
-    unpacked_bytes: ClassVar[int] = 0  # an archive of the set may hold this much at most
+    unpacked_bytes: ClassVar[int] = 32 * 2**30  # an archive of the set may hold this much at most
 
     def find(self, folder: Path) -> Found | None:
         """The set in this very folder, or nothing."""
@@ -69,34 +69,45 @@ class FileDataset(Dataset):
     def locate(self) -> tuple[list[tuple[str, Path]], Callable[[], AbstractContextManager[Source]]]:
         """The files of the set with their names below the root, and how to read them."""
         root = self.place()
-        found = self._search(root)
-        if found is not None:
-            return [(os.path.relpath(path, root), path) for path in found.files], lambda: nullcontext(found.read())
-        for archive in self._archives_in(root):
-            return [(archive.name, archive)], partial(self._unpacked, archive)
-        raise InputError(f"{root} does not hold {self.name}. {self._help()}. Found there: {contents(root)}")
+        try:
+            places = self._search(root)
+            if places:
+                folder, found = self._only(places, root)
+                return [(os.path.relpath(path, folder), path) for path in found.files], partial(_opened, found)
+            for archive in self._archives_in(root):
+                return [(archive.name, archive)], partial(self._unpacked, archive)
+            raise InputError(f"{root} does not hold {self.name}. {self._help()}. Found there: {contents(root)}")
+        except OSError as error:
+            raise InputError(f"cannot read {error.filename}: {error.strerror}") from None
 
     def place(self) -> Path:
         """The root that the user gave, or the default one."""
         given = self.root or os.environ.get("EPISODICA_DATA")
-        if given is None:
+        if not given:
             raise InputError(f"data.root is missing. {self._help()}. Pass --data.root DIR, or set EPISODICA_DATA")
-        root = Path(given).expanduser()
-        if not root.exists():
+        root = Path(os.path.expanduser(given))  # noqa: PTH111 - the method fails where there is no such user
+        if not os.path.exists(root):  # noqa: PTH110 - the method fails where a name is too long
             raise InputError(f"data.root = {given}: there is no such folder or file. {self._help()}")
         return root
 
     def _help(self) -> str:
         return f"Get {self.name} from {self.where}; expected: {self.layout}"
 
-    def _search(self, root: Path) -> Found | None:
+    def _search(self, root: Path) -> list[tuple[Path, Found]]:
+        """The set in this folder or, if it is not there, in the folders in it."""
         if not root.is_dir():
-            return None
-        for folder in (root, *sorted(entry for entry in root.iterdir() if entry.is_dir())):
-            found = self.find(folder)
-            if found is not None:
-                return found
-        return None
+            return []
+        here = self.find(root)
+        if here is not None:
+            return [(root, here)]
+        found = ((folder, self.find(folder)) for folder in sorted(root.iterdir()) if folder.is_dir())
+        return [(folder, layout) for folder, layout in found if layout is not None]
+
+    def _only(self, places: Sequence[tuple[Path, Found]], root: Path) -> tuple[Path, Found]:
+        if len(places) > 1:
+            names = " and ".join(folder.name for folder, _ in places)
+            raise InputError(f"{root}: {names} look like {self.name}; name one of them as data.root")
+        return places[0]
 
     def _archives_in(self, root: Path) -> list[Path]:
         if root.is_file():
@@ -112,12 +123,22 @@ class FileDataset(Dataset):
         cache_folder().mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(dir=cache_folder(), prefix="unpacked-") as folder:
             unpack(archive, Path(folder), max_bytes=self.unpacked_bytes)
-            found = self._search(Path(folder))
-            if found is None:
+            places = self._search(Path(folder))
+            if not places:
                 raise InputError(
                     f"{archive} does not hold {self.name}. {self._help()}. Found in it: {contents(Path(folder))}"
                 )
-            yield found.read()
+            with _opened(self._only(places, archive)[1]) as source:
+                yield source
+
+
+@contextmanager
+def _opened(found: Found) -> Iterator[Source]:
+    try:
+        source = found.read()
+    except OSError as error:
+        raise InputError(f"cannot read {error.filename}: {error.strerror}") from None
+    yield source
 
 
 def contents(folder: Path) -> str:

@@ -37,7 +37,11 @@ class Folder(FileDataset, name="folder"):
             kept = {part: self._large_enough(classes) for part, classes in parts.items()}
             files = [path for part in kept.values() for images in part.values() for path in images]
             return Found(files, lambda: published_source(kept, folder))
-        classes = self._large_enough(class_folders(folder))
+        everything = class_folders(folder)
+        if len(everything) == 1:  # perhaps the folder that holds the classes
+            (only,) = everything
+            return self.find(folder / only)
+        classes = self._large_enough(everything)
         files = [path for images in classes.values() for path in images]
         return Found(files, lambda: self._read(classes, folder)) if classes else None
 

@@ -16,10 +16,14 @@ def class_folders(folder: Path) -> dict[str, list[Path]]:
     found = {}
     for entry in sorted(folder.iterdir()):
         if entry.is_dir() and not entry.name.startswith((".", "__")):
-            images = sorted(path for path in entry.rglob("*") if path.is_file() and is_image_file(path))
+            images = sorted(path for path in entry.rglob("*") if _is_image(path.relative_to(entry)) and path.is_file())
             if images:
                 found[entry.name] = images
     return found
+
+
+def _is_image(path: Path) -> bool:
+    return is_image_file(path) and not any(part.startswith(".") for part in path.parts)
 
 
 def published_folders(folder: Path) -> dict[str, dict[str, list[Path]]] | None:
@@ -43,6 +47,11 @@ def published_source(parts: dict[str, dict[str, list[Path]]], folder: Path) -> S
     for part in parts.values():
         for name, images in part.items():
             merged.setdefault(name, []).extend(images)
+    if len(unseen) < 2 or len(merged) - len(unseen) < 2:
+        raise InputError(
+            f"{folder} has {len(merged) - len(unseen)} classes in train and val and {len(unseen)} in test: there must "
+            "be at least 2 to learn and 2 to test on"
+        )
     return source_of(merged, unseen)
 
 

@@ -6,14 +6,14 @@ test. Train and val classes are the stream, test classes are unseen.
 
 import csv
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from episodica.data.cache import Source
 from episodica.data.dataset import FileDataset, Found
 from episodica.data.folders import PARTS, published_folders, published_source
-from episodica.data.pickles import load_pickle
+from episodica.data.pickles import by_name, load_pickle, whole_numbers
 from episodica.errors import InputError
 
 
@@ -39,7 +39,8 @@ class MiniImageNet(FileDataset, name="mini_imagenet"):
     def find(self, folder: Path) -> Found | None:
         tables = [folder / f"{part}.csv" for part in PARTS]
         if all(path.is_file() for path in tables) and (folder / "images").is_dir():
-            return Found([*tables, *sorted((folder / "images").iterdir())], lambda: read_tables(folder, tables))
+            images = (path for path in sorted((folder / "images").iterdir()) if path.is_file())
+            return Found([*tables, *images], lambda: read_tables(folder, tables))
         caches = [folder / f"mini-imagenet-cache-{part}.pkl" for part in PARTS]
         if all(path.is_file() for path in caches):
             return Found(caches, lambda: read_caches(caches))
@@ -75,7 +76,8 @@ def _lines(table: Path) -> list[dict[str, str]]:
 
 def read_caches(caches: list[Path]) -> Source:
     """Each a dict with `image_data` [n, 84, 84, 3] and `class_dict` {class: rows}."""
-    images, labels, names, unseen = [], [], [], []
+    images: list[np.ndarray] = []
+    labels, names, unseen = [], [], []
     for path in caches:
         data, classes = _cache(path)
         for name, rows in sorted(classes.items()):
@@ -83,26 +85,19 @@ def read_caches(caches: list[Path]) -> Source:
                 raise InputError(f"{path}: class {name} is in another part of the split too")
             if path is caches[-1]:
                 unseen.append(len(names))
-            images.append(data[rows])
+            images.extend(data[row] for row in rows)  # views: the pixels stay in the file
             labels.append(np.full(len(rows), len(names)))
             names.append(name)
-    return Source(np.concatenate(images), np.concatenate(labels), tuple(names), tuple(unseen))
+    return Source(images, np.concatenate(labels), tuple(names), tuple(unseen))
 
 
 def _cache(path: Path) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    record = load_pickle(path)
-    if not isinstance(record, dict):
-        raise InputError(f"{path} is not a Mini-ImageNet cache: it holds no dict")
-    entries = {_text(key): value for key, value in record.items()}
-    data, classes = entries.get("image_data"), entries.get("class_dict")
-    if not isinstance(data, np.ndarray) or data.dtype != np.uint8 or data.ndim != 4 or not isinstance(classes, dict):
+    record = by_name(load_pickle(path), str(path))
+    data, classes = record.get("image_data"), record.get("class_dict")
+    if not isinstance(data, np.ndarray) or data.dtype != np.uint8 or data.ndim != 4 or not classes:
         raise InputError(f"{path} is not a Mini-ImageNet cache: it needs image_data [n, 84, 84, 3] and class_dict")
-    rows = {_text(name): np.array(value, dtype=np.int64) for name, value in classes.items()}
+    classes = by_name(classes, f"{path}: class_dict")
+    rows = {name: whole_numbers(value, f"{path}: class_dict[{name!r}]") for name, value in classes.items()}
     if any(len(r) == 0 or r.min() < 0 or r.max() >= len(data) for r in rows.values()):
         raise InputError(f"{path}: class_dict points outside image_data, which has {len(data)} images")
     return data, rows
-
-
-def _text(name: Any) -> str:
-    """Python 2 wrote byte strings."""
-    return name.decode() if isinstance(name, bytes) else str(name)

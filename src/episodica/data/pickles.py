@@ -53,6 +53,31 @@ def loads_pickle(data: bytes | memoryview, name: str) -> object:
         raise InputError(f"{name} is not a pickle, or it is damaged before byte {unpickler.at}") from None
 
 
+def whole_numbers(value: object, name: str) -> np.ndarray:
+    """A flat list or array of whole numbers as an array; anything else, such as lists in lists, is refused."""
+    if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "iu":
+        return value.astype(np.int64)
+    if isinstance(value, list | tuple) and all(type(number) is int and abs(number) < 2**63 for number in value):
+        return np.array(value, dtype=np.int64)
+    raise InputError(f"{name} is not a flat list of whole numbers")
+
+
+def strings(value: object, name: str) -> list[str]:
+    """A flat list or array of strings; Python 2 wrote byte strings."""
+    if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "SU":
+        value = value.tolist()
+    if isinstance(value, list | tuple) and all(type(text) in (str, bytes) for text in value):
+        return [text.decode(errors="replace") if isinstance(text, bytes) else text for text in value]
+    raise InputError(f"{name} is not a flat list of names")
+
+
+def by_name(record: object, name: str) -> dict[str, Any]:
+    """A dict with its keys as strings; Python 2 wrote byte strings."""
+    if not isinstance(record, dict):
+        raise InputError(f"{name} holds no dict")
+    return dict(zip(strings(list(record), f"{name}: its keys"), record.values(), strict=True))
+
+
 class _Refused(Exception):
     """Completes a sentence that begins with the name of the file."""
 

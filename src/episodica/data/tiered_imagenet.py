@@ -13,7 +13,7 @@ import numpy as np
 from episodica.data.cache import Source
 from episodica.data.dataset import FileDataset, Found
 from episodica.data.folders import PARTS, published_folders, published_source
-from episodica.data.pickles import load_pickle
+from episodica.data.pickles import by_name, load_pickle, strings, whole_numbers
 from episodica.errors import InputError
 
 
@@ -59,7 +59,7 @@ class Encoded(Sequence[memoryview]):
 
     def __getitem__(self, i: Any) -> Any:
         part = int(np.searchsorted(self._starts, i, side="right")) - 1
-        return memoryview(self._parts[part][i - self._starts[part]]).cast("B")
+        return memoryview(self._parts[part][i - self._starts[part]].reshape(-1))
 
 
 def read(pairs: list[tuple[Path, Path]]) -> Source:
@@ -71,23 +71,26 @@ def read(pairs: list[tuple[Path, Path]]) -> Source:
         if encoded is pairs[-1][0]:
             unseen = list(range(len(names), len(names) + len(found)))
         names += found
-    return Source(Encoded(images), np.concatenate(labels), tuple(names), tuple(unseen))
+    return Source(Encoded(images), np.concatenate(labels), tuple(_distinct(names)), tuple(unseen))
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """ImageNet has two kinds of cranes and of maillots."""
+    return [f"{name} ({i})" if name in names[:i] else name for i, name in enumerate(names)]
 
 
 def _part(encoded: Path, described: Path) -> tuple[list[np.ndarray], np.ndarray, list[str]]:
     images, record = load_pickle(encoded), load_pickle(described)
     if not isinstance(images, list) or not all(isinstance(x, np.ndarray) and x.dtype == np.uint8 for x in images):
         raise InputError(f"{encoded} is not a list of PNG-encoded byte arrays")
-    entries = {_text(key): value for key, value in record.items()} if isinstance(record, dict) else {}
+    entries = by_name(record, str(described))
     if not {"label_specific", "label_specific_str"} <= set(entries):
         raise InputError(f"{described} needs label_specific and label_specific_str")
-    labels = np.array(entries["label_specific"], dtype=np.int64)
-    names = [_text(name) for name in entries["label_specific_str"]]
-    if len(labels) != len(images) or labels.min() < 0 or labels.max() >= len(names):
-        raise InputError(f"{described}: {len(labels)} labels of {len(names)} classes for {len(images)} images")
+    labels = whole_numbers(entries["label_specific"], f"{described}: label_specific")
+    names = strings(entries["label_specific_str"], f"{described}: label_specific_str")
+    if not names or len(labels) != len(images) or set(labels.tolist()) != set(range(len(names))):
+        raise InputError(
+            f"{described}: {len(labels)} labels of {len(set(labels.tolist()))} classes for {len(images)} images, and "
+            f"{len(names)} names"
+        )
     return images, labels, names
-
-
-def _text(name: Any) -> str:
-    """Python 2 wrote byte strings."""
-    return name.decode() if isinstance(name, bytes) else str(name)

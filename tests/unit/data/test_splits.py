@@ -13,7 +13,7 @@ LABELS = np.array([2, 0, 1, 3, 4, 4, 3, 1, 0, 2, 2, 4, 3, 1, 0, 0, 1, 2, 3, 4])
 
 
 def small_split(**changes):
-    asked = {"tasks": 2, "order": "seeded", "seed": 0, "test_per_class": 1, "unseen_classes": 1, "fingerprint": "f"}
+    asked = {"tasks": 2, "order": "seeded", "seed": 0, "test_per_class": 1, "unseen": 1, "fingerprint": "f"}
     return make_split(LABELS, **{**asked, **changes})
 
 
@@ -24,7 +24,7 @@ def asked_splits(draw):
     per_class = [test + draw(st.integers(1, 4)) for _ in range(classes)]
     labels = draw(st.permutations([c for c, count in enumerate(per_class) for _ in range(count)]))
     order, seed = draw(st.sampled_from(["seeded", "natural"])), draw(st.integers(0, 99))
-    fields = {"tasks": tasks, "order": order, "seed": seed, "test_per_class": test, "unseen_classes": unseen}
+    fields = {"tasks": tasks, "order": order, "seed": seed, "test_per_class": test, "unseen": unseen}
     return np.array(labels), fields
 
 
@@ -43,7 +43,7 @@ def test_a_split_is_disjoint_and_complete(asked):
     sizes = [len(part) for part in split.train]
     assert len(sizes) == fields["tasks"]
     assert max(sizes) - min(sizes) <= 1
-    assert len(split.unseen) == fields["unseen_classes"]
+    assert len(split.unseen) == fields["unseen"]
 
 
 @given(asked_splits())
@@ -63,7 +63,7 @@ def test_natural_order_takes_labels_and_files_as_they_come():
 
 def test_another_seed_gives_another_order_and_other_test_images():
     labels = np.repeat(np.arange(20), 10)
-    one, two = (make_split(labels, tasks=4, order="seeded", seed=s, test_per_class=2, unseen_classes=4) for s in (0, 1))
+    one, two = (make_split(labels, tasks=4, order="seeded", seed=s, test_per_class=2, unseen=4) for s in (0, 1))
     assert [list(part) for part in one.train] != [list(part) for part in two.train]
     images = [{c: own for part in split.test for c, own in part.items()} for split in (one, two)]
     assert any(images[0][c] != images[1][c] for c in images[0].keys() & images[1].keys())
@@ -89,7 +89,7 @@ def test_a_written_split_holds_its_rows_and_its_hash():
 def test_grouped_classes_arrive_together():
     groups = (0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2)
     labels = np.repeat(np.arange(12), 3)
-    asked = {"tasks": 4, "test_per_class": 1, "unseen_classes": 2, "groups": groups}
+    asked = {"tasks": 4, "test_per_class": 1, "unseen": 2, "groups": groups}
     splits = [make_split(labels, order="grouped", seed=seed, **asked) for seed in range(5)]
     arrivals = [[groups[c] for part in split.train for c in part] for split in splits]
     for arrival in arrivals:
@@ -98,12 +98,25 @@ def test_grouped_classes_arrive_together():
     assert len({tuple(dict.fromkeys(arrival)) for arrival in arrivals}) > 1
 
 
+@pytest.mark.parametrize("order", ["seeded", "natural"])
+@pytest.mark.parametrize("seed", range(3))
+def test_published_unseen_classes_stay_whatever_order_and_seed(order, seed):
+    split = small_split(order=order, seed=seed, unseen=(3, 1), tasks=1)
+    assert list(split.unseen) == [1, 3]
+    assert sorted(split.train[0]) == [0, 2, 4]
+
+
+def test_classes_without_training_images_are_called_by_their_names():
+    with pytest.raises(InputError, match=r"of 4 classes: a \(4\), b \(4\), c \(4\), d \(4\); use a smaller number"):
+        small_split(order="natural", test_per_class=4, names="abcde")
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"tasks": 3}, r"stream\.tasks = 3: 5 classes less 1 unseen ones leave 4, .* use at most 2 tasks"),
-        ({"unseen_classes": 5}, r"stream\.tasks = 2: .* leave 0, .* fewer stream\.unseen_classes"),
-        ({"test_per_class": 4}, r"stream\.test_per_class = 4 leaves no training image of class \d, which has 4"),
+        ({"unseen": 5}, r"stream\.tasks = 2: .* leave 0, .* fewer stream\.unseen_classes"),
+        ({"test_per_class": 4}, r"stream\.test_per_class = 4 leaves no training image of 4 classes: \d \(4\), "),
         ({"order": "grouped"}, r"stream\.order = grouped: this data set has no groups"),
     ],
 )

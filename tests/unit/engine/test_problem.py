@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from episodica.data.dataset import Arrays, Dataset
+from episodica.data.cache import Arrays, Progress
+from episodica.data.dataset import Dataset, silent
 from episodica.engine.problem import load_problem, new_learner, new_method, notices
 from episodica.errors import InputError
 
@@ -12,10 +13,13 @@ CPU = torch.device("cpu")
 @pytest.fixture
 def noise(scratch_registry, store, labels) -> None:
     class Noise(Dataset, name="noise"):
-        test_per_class = 3
-        unseen_classes = 3
+        def test_per_class(self, counts: np.ndarray) -> int:
+            return 3
 
-        def load(self) -> Arrays:
+        def unseen_classes(self, classes: int) -> int:
+            return 3
+
+        def load(self, tell: Progress = silent) -> Arrays:
             names = tuple(str(c) for c in range(13))
             return Arrays(store.read(torch.arange(len(labels))).numpy(), labels, names, "noise")
 
