@@ -38,12 +38,11 @@ class Folder(FileDataset, name="folder"):
             files = [path for part in kept.values() for images in part.values() for path in images]
             return Found(files, lambda: published_source(kept, folder))
         everything = class_folders(folder)
-        if len(everything) == 1:  # perhaps the folder that holds the classes
-            (only,) = everything
-            return self.find(folder / only)
+        if len(everything) < 2:  # the only one may hold the classes
+            return None
         classes = self._large_enough(everything)
         files = [path for images in classes.values() for path in images]
-        return Found(files, lambda: self._read(classes, folder)) if classes else None
+        return Found(files, lambda: self._read(classes, folder))
 
     def _large_enough(self, classes: dict[str, list[Path]]) -> dict[str, list[Path]]:
         return {name: images for name, images in classes.items() if len(images) >= self.min_images}

@@ -14,8 +14,10 @@ from episodica.data.cache import Arrays, Progress, Source, decode_each
 from episodica.data.dataset import Dataset, FileDataset
 from episodica.data.decode import Unreadable
 from episodica.data.splits import Rows, Split
+from episodica.errors import InputError
 
 SHOWN = 12  # images of a class on a contact sheet
+SMALLEST, LARGEST = 64, 128  # pixels of a side that they are enlarged to at least about, or reduced to
 GAP, LABEL = 2, 110  # its margins in pixels
 
 
@@ -92,26 +94,28 @@ def _images(rows: Rows) -> int:
 
 def contact_sheets(split: Split, arrays: Arrays, folder: Path) -> list[Path]:
     """A picture of the first training images of each class, for each task and for the unseen classes."""
-    folder.mkdir(parents=True, exist_ok=True)
     pools = {f"task-{t:02d}": rows for t, rows in enumerate(split.train, start=1)} | {"unseen": split.unseen}
-    paths = []
-    for name, rows in pools.items():
-        paths.append(folder / f"{name}.png")
-        _sheet(rows, arrays).save(paths[-1])
-    return paths
+    paths = {folder / f"{name}.png": rows for name, rows in pools.items()}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, rows in paths.items():
+            _sheet(rows, arrays).save(path)
+    except OSError as error:
+        raise InputError(
+            f"cannot write contact sheets into {folder}: {error.strerror}; choose another folder with --out"
+        ) from None
+    return list(paths)
 
 
 def _sheet(rows: Rows, arrays: Arrays) -> Image.Image:
     side = arrays.images.shape[1]
-    zoom = max(1, 64 // side)
-    cell = side * zoom + GAP
+    shown = min(side * max(1, SMALLEST // side), LARGEST)
+    cell = shown + GAP
     sheet = Image.new("RGB", (LABEL + SHOWN * cell, len(rows) * cell), "white")
     pen = ImageDraw.Draw(sheet)
     for y, (c, of_class) in enumerate(rows.items()):
         pen.text((4, y * cell + cell // 2 - 6), arrays.class_names[c][:17], fill="black")
         for x, row in enumerate(of_class[:SHOWN]):
-            image = Image.fromarray(np.asarray(arrays.images[row])).resize(
-                (side * zoom, side * zoom), Image.Resampling.NEAREST
-            )
+            image = Image.fromarray(np.asarray(arrays.images[row])).resize((shown, shown), Image.Resampling.BOX)
             sheet.paste(image, (LABEL + x * cell, y * cell))
     return sheet

@@ -73,9 +73,9 @@ def strings(value: object, name: str) -> list[str]:
 
 def by_name(record: object, name: str) -> dict[str, Any]:
     """A dict with its keys as strings; Python 2 wrote byte strings."""
-    if not isinstance(record, dict):
-        raise InputError(f"{name} holds no dict")
-    return dict(zip(strings(list(record), f"{name}: its keys"), record.values(), strict=True))
+    if not isinstance(record, dict) or not {str, bytes}.issuperset(map(type, record)):
+        raise InputError(f"{name} is not a dict with names as keys")
+    return dict(zip(strings(list(record), name), record.values(), strict=True))
 
 
 class _Refused(Exception):

@@ -57,13 +57,16 @@ def data_table() -> Table:
 def _found(dataset: Any) -> str:
     if not isinstance(dataset, FileDataset):
         return "[green]embedded: drawn when needed"
-    if not os.environ.get("EPISODICA_DATA"):
+    root = os.environ.get("EPISODICA_DATA")
+    if dataset.official is None:  # any folder may hold it
+        return "[dim]pass --data.root"
+    if not root:
         return "[dim]set EPISODICA_DATA or pass --data.root"
     try:
         files, _ = dataset.locate()
     except InputError:
-        return f"[dim]not in {os.environ['EPISODICA_DATA']}; expected: {escape(dataset.layout)}"
-    return f"[green]{len(files)} files in {os.environ['EPISODICA_DATA']}"
+        return f"[dim]not in {escape(root)}; expected: {escape(dataset.layout)}"
+    return f"[green]{len(files)} files in {escape(root)}"
 
 
 def inspection_report(found: Inspection, split: dict[str, Any] | None, problem: str | None) -> Group:

@@ -3,6 +3,7 @@
 import csv
 import io
 import pickle
+import tarfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,22 @@ def tiered(folder: Path, images: int = 6) -> Path:
         }
         dump(labels, folder / f"{part}_labels.pkl")
     return folder
+
+
+def packed(folder: Path, archive: Path) -> Path:
+    """The folder as a .tar.gz."""
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(archive, "w:gz") as tar:
+        tar.add(folder, folder.name)
+    return archive
+
+
+def nested(depth: int) -> list[Any]:
+    """A short pickle that unfolds to 2 ** depth numbers."""
+    value: list[Any] = [0, 1]
+    for _ in range(depth):
+        value = [value, value]
+    return value
 
 
 def dump(value: Any, path: Path) -> None:
