@@ -73,7 +73,7 @@ def test_val_may_be_missing_and_may_share_classes_with_train(tmp_path):
 def test_a_class_in_train_and_in_test_is_refused(tmp_path):
     class_folders(tmp_path / "train", ["a", "b"], 2)
     class_folders(tmp_path / "test", ["b", "c"], 2)
-    with pytest.raises(InputError, match="class b is in test and in another part, .* into one folder"):
+    with pytest.raises(InputError, match=r"class b is in test and in another part, .* into one folder"):
         load(tmp_path)
 
 

@@ -53,7 +53,7 @@ def test_a_file_that_is_no_archive_is_refused(component, tmp_path):
 def test_a_long_folder_is_summarised(tmp_path):
     for i in range(30):
         (tmp_path / f"{i:02d}").touch()
-    with pytest.raises(InputError, match="Found there: 00, .*, 07 and 22 more$"):
+    with pytest.raises(InputError, match=r"Found there: 00, .*, 07 and 22 more$"):
         CIFAR100(root=str(tmp_path)).load()
 
 
@@ -68,7 +68,7 @@ def test_the_environment_gives_the_default_root(tmp_path, monkeypatch):
 def test_an_empty_variable_is_no_root(tmp_path, monkeypatch):
     monkeypatch.chdir(cifar(tmp_path / "cifar", 5, 2, 1))
     monkeypatch.setenv("EPISODICA_DATA", "")
-    with pytest.raises(InputError, match="data.root is missing"):
+    with pytest.raises(InputError, match=r"data\.root is missing"):
         CIFAR100().load()
 
 
@@ -80,7 +80,7 @@ def test_a_root_may_begin_at_home(tmp_path, monkeypatch):
 
 def test_two_folders_that_look_alike_must_be_told_apart(tmp_path):
     folders = [published_folders(tmp_path / name, 2) for name in ("mini", "tiered")]
-    with pytest.raises(InputError, match="mini and tiered look like mini_imagenet; name one of them as data.root"):
+    with pytest.raises(InputError, match=r"mini and tiered look like mini_imagenet; name one of them as data\.root"):
         MiniImageNet(root=str(tmp_path)).load()
     assert MiniImageNet(root=str(folders[0])).load().fingerprint
 
