@@ -15,8 +15,10 @@ from conformance.conftest import Observation
 from conformance.tiny import every_pair, losses, outcome, tiny, weights
 from episodica.config import RunConfig
 from episodica.data.sampling import draw_episodes
+from episodica.data.store import ImageStore
 from episodica.engine import evaluate
 from episodica.engine.run import run_one
+from episodica.errors import Interrupted
 from episodica.types import Episodes
 
 Run = Callable[[RunConfig], Path]
@@ -35,6 +37,20 @@ def test_another_seed_trains_differently_on_the_same_split(method: str, learner:
     assert losses(one, 1)[0] != losses(other, 1)[0]
     assert outcome(one)["split"] == outcome(other)["split"]
     assert not set(weights(one).values()) & set(weights(other).values())
+
+
+@every_pair
+def test_the_seed_decides_the_draws(method: str, learner: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    batches: list[list[int]] = []
+    read = ImageStore.read
+    monkeypatch.setattr(ImageStore, "read", lambda store, rows: batches.append(rows.tolist()) or read(store, rows))
+    firsts = []
+    for seed in (0, 1):
+        batches.clear()
+        with pytest.raises(Interrupted):
+            run_one(tiny({"seed": seed}, method=method, learner=learner), tmp_path, lambda event: None, lambda: True)
+        firsts.append(batches[0])
+    assert firsts[0] != firsts[1]
 
 
 @every_pair
