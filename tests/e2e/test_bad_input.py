@@ -208,7 +208,6 @@ def test_other_images_in_the_same_place_are_refused_and_the_split_is_kept(
     assert _contents(begun) == before
 
 
-@pytest.mark.xfail(strict=True, raises=InputError, reason="a refusal in RunFolder.__enter__ keeps the lock")
 def test_a_refused_folder_is_free_again(begun: Path) -> None:
     path, config = begun / "config.yaml", tiny()
     text = path.read_text()

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from conformance.tiny import every_pair, losses, tiny
+from conformance.tiny import digest, every_pair, losses, tiny
 from episodica.data.dataset import Arrays, Dataset
 from episodica.engine.run import run_one
 
@@ -75,12 +75,19 @@ def _near(terms: Mapping[str, float], tolerance: float) -> dict[str, Any]:
     return {name: pytest.approx(value, rel=tolerance) for name, value in terms.items()}
 
 
+def _instructions() -> str:
+    """A digest of what the processor can do: virtual ones of the same name may differ."""
+    info = Path("/proc/cpuinfo")
+    flags = [line for line in info.read_text().splitlines() if line.startswith("flags")] if info.exists() else []
+    return digest(flags[0].encode()) if flags else ""
+
+
 def _numbers(folder: Path) -> dict[str, Any]:
     sessions = json.loads((folder / "results.json").read_text())["sessions"]
     logs = [losses(folder, session + 1) for session in range(len(sessions))]
     last, env = sessions[-1], json.loads((folder / "env.json").read_text())
     return {
-        "written_by": [env["machine"]["processor"], env["machine"]["capability"], env["versions"]["torch"]],
+        "written_by": [env["machine"]["processor"], _instructions(), env["versions"]["torch"]],
         "first": logs[0][0],
         "last": logs[-1][-1],
         "accuracies": {"meta_test": last["meta_test"]["mean"]} | {str(t["task"]): t["mean"] for t in last["per_task"]},
