@@ -107,10 +107,11 @@ def _run_all(name: str, configs: Sequence[Any], out: Path) -> int:
 
 
 def _show_results(name: str, runs: Sequence[Any], out: Path) -> None:
-    from episodica.records.table import results_table
+    from episodica.records.table import results_tables
     from episodica.report.figures import curves
 
-    screen.print(results_table(runs))
+    for table in results_tables(runs):
+        screen.print(table)
     picture = out / f"{name}.png"
     try:
         curves(runs, picture, f"{name}: {runs[0][1].dataset}, {runs[0][1].tasks} tasks")

@@ -40,28 +40,29 @@ def _setting(config: RunConfig) -> dict[str, Any]:
     return {path: value for path, value in flatten(config.tree()).items() if not path.startswith(ignored)}
 
 
-def results_table(runs: Sequence[Run]) -> Table:
+def results_tables(runs: Sequence[Run]) -> list[Table]:
+    """Three tables, a line a run: accuracy on unseen and on seen classes, and forgetting."""
     sessions = max((config.stream.tasks for config, _ in runs), default=1)
     shown = [s for s in range(1, sessions + 1) if sessions <= COLUMNS or s & (s - 1) == 0 or s == sessions]
-    table = Table(
-        title="Accuracy and forgetting in per cent, with the 95 % interval over episodes",
-        title_style="bold",
-        pad_edge=False,
-    )
-    table.add_column("after session")
-    for s in shown:
-        table.add_column(str(s), justify="right")
-    table.add_column("avg", justify="right")
-    table.add_column("gap to joint", justify="right")
     names = labels([config for config, _ in runs])
-    for title, metric in (("unseen classes", "meta_test"), ("seen classes", "seen")):
-        table.add_row(f"[bold cyan]{title}")
+    tables = []
+    for title, metric in (("unseen classes (meta-test)", "meta_test"), ("seen classes (mean of the tasks)", "seen")):
+        table = _table(f"Accuracy on {title}, %", shown, "avg", "gap to joint")
         for run in runs:
-            table.add_row(f"  {names[run[0].run_id]}", *_accuracies(run, metric, shown), _gap(run, runs, metric))
-        table.add_section()
-    table.add_row("[bold cyan]forgetting")
+            table.add_row(names[run[0].run_id], *_accuracies(run, metric, shown), _gap(run, runs, metric))
+        tables.append(table)
+    lost = _table("Forgetting on earlier tasks, points", shown)
     for config, results in runs:
-        table.add_row(f"  {names[config.run_id]}", *_forgetting(results, shown), "", "")
+        if len(results.sessions) > 1:
+            lost.add_row(names[config.run_id], *_forgetting(results, shown))
+    return [*tables, lost] if lost.rows else tables
+
+
+def _table(title: str, shown: Sequence[int], *more: str) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
+    table.add_column("session", no_wrap=True)
+    for heading in (*map(str, shown), *more):
+        table.add_column(heading, justify="right", no_wrap=True)
     return table
 
 
@@ -81,7 +82,7 @@ def _by_session(config: RunConfig, results: Results) -> dict[int, Session]:
 
 
 def _cell(value: Mean) -> str:
-    return f"{100 * value.mean:.1f} ± {100 * value.ci95:.1f}"
+    return f"{100 * value.mean:.1f}±{100 * value.ci95:.1f}"
 
 
 def _gap(run: Run, runs: Sequence[Run], metric: str) -> str:
