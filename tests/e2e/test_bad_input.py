@@ -2,9 +2,11 @@
 
 import errno
 import os
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -12,9 +14,9 @@ import torch
 from conformance.tiny import TINY, outcome, tiny
 from e2e.conftest import Command, words
 from episodica.config import RunConfig
-from episodica.data.glyph_set import Glyphs
 from episodica.engine.run import run_one
 from episodica.errors import InputError, Interrupted
+from episodica.registry import find
 
 Run = Callable[[RunConfig], Path]
 
@@ -40,7 +42,6 @@ REFUSED: dict[str, tuple[list[str], list[str]]] = {
     "two faults at once": (["--seed", "-1", "--train.lr", "0"], ["seed = -1", "train.lr = 0"]),
     "too many tasks": (["--stream.tasks", "5"], ["stream.tasks = 5", "leave 8", "use at most 4 tasks"]),
     "no training images": (["--stream.test_per_class", "30"], ["no training image", "use a smaller number"]),
-    "no groups": (["--stream.order", "grouped"], ["no groups of classes", "use seeded or natural"]),
     "too many shots": (["--shape.shots", "8"], ["at least 9 images a class", "has 8 test images", "lower shape.shots"]),
     "too many shots in evaluation": (["--eval.shots", "[1, 8]"], ["at least 9 images a class", "lower", "eval.shots"]),
     "memory too small": (["--memory.per_class", "1"], ["at least 2 exemplars a class", "raise memory.per_class"]),
@@ -131,6 +132,7 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
     "weights changed": lambda folder: _flip_a_bit(_latest(folder, "safetensors")),
     "weights gone": lambda folder: _latest(folder, "safetensors").unlink(),
     "record cut short": lambda folder: os.truncate(_latest(folder, "json"), 100),
+    "old model cut short": lambda folder: os.truncate(folder / "checkpoints/001-end.safetensors", 5000),
     "record of something else": lambda folder: _latest(folder, "json").write_text('{"checksum": "", "x": 1}'),
 }
 
@@ -149,26 +151,13 @@ def test_a_damaged_checkpoint_is_named_and_its_remedy_works(
     before = _contents(begun)
     again = ["run", *words(TINY), "--out", begun.parent]
     said = command(*again)
-    name = _latest(begun, "json").stem
     assert said.code == 2
-    assert f"{name}.* is damaged or incomplete" in said.text
-    assert f"delete {name}.json and {name}.safetensors to continue from the checkpoint before it" in said.text
+    assert "is damaged or incomplete; nothing was changed" in said.text
     assert _contents(begun) == before
-    for path in begun.glob(f"checkpoints/{name}.*"):
-        path.unlink()
-    assert command(*again).code == 0
-    assert outcome(begun) == outcome(plain(tiny()))
-
-
-@pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="a checkpoint within session 2 needs the deleted one: the remedy is none"
-)
-def test_the_remedy_for_a_damaged_old_model_works(begun: Path, command: Command, plain: Run) -> None:
-    again = ["run", *words(TINY), "--out", begun.parent]
-    os.truncate(begun / "checkpoints/001-end.safetensors", 5000)
-    assert "delete 001-end.json and 001-end.safetensors to continue" in command(*again).text
-    for path in begun.glob("checkpoints/001-end.*"):
-        path.unlink()
+    remedy = re.search(r"or delete (.*) to continue from the checkpoint before it", said.text)
+    assert remedy is not None
+    for name in remedy[1].split(", "):
+        (begun / "checkpoints" / name).unlink()
     assert command(*again).code == 0
     assert outcome(begun) == outcome(plain(tiny()))
 
@@ -198,8 +187,9 @@ def test_the_folder_of_another_config_is_left_alone(
 def test_other_images_in_the_same_place_are_refused_and_the_split_is_kept(
     begun: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    load = Glyphs.load
-    monkeypatch.setattr(Glyphs, "load", lambda self: replace(load(self), fingerprint="other images"))
+    glyphs: Any = find("dataset", "glyphs")
+    load = glyphs.load
+    monkeypatch.setattr(glyphs, "load", lambda self: replace(load(self), fingerprint="other images"))
     before = _contents(begun)
     said = command("run", *words(TINY), "--out", begun.parent)
     assert said.code == 2

@@ -47,7 +47,7 @@ def results_tables(runs: Sequence[Run]) -> list[Table]:
     names = labels([config for config, _ in runs])
     tables = []
     for title, metric in (("unseen classes (meta-test)", "meta_test"), ("seen classes (mean of the tasks)", "seen")):
-        table = _table(f"Accuracy on {title}, %", shown, "avg", "gap to joint")
+        table = _table(f"Accuracy on {title}, % ± 95 % interval", shown, "avg", "gap to joint")
         for run in runs:
             table.add_row(names[run[0].run_id], *_accuracies(run, metric, shown), _gap(run, runs, metric))
         tables.append(table)
