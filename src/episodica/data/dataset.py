@@ -21,7 +21,7 @@ class Arrays:
 
 
 class Dataset(Component, kind="dataset"):
-    """Reads one layout. The class variables are the protocol's numbers for this set."""
+    """Reads one layout. The class variables are the paper's numbers for this set."""
 
     root: Annotated[str | None, Field(description="folder or archive with the files")] = None
     size: Annotated[int | None, Field(ge=16, description="pixels of a side; by default the set's own")] = None

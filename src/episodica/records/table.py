@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.table import Table
 
-from episodica.config import RunConfig
+from episodica.config import NOT_IN_THE_NUMBERS, RunConfig
 from episodica.records.results import Mean, Results, Session
 from episodica.sweep.grid import flatten
 
@@ -27,16 +27,20 @@ def labels(configs: Sequence[RunConfig]) -> dict[str, str]:
     return named
 
 
+def is_bound(config: RunConfig) -> bool:
+    """Whether the run trains on all tasks at once: one session, which stands where the stream ends."""
+    return config.method.component.merges_tasks  # type: ignore[attr-defined]
+
+
 def joint_of(run: Run, runs: Sequence[Run]) -> Run | None:
     """The bound of a run: joint training in the same setting; of several the one with most episodes a step."""
-    bounds = [other for other in runs if other[1].method == "joint" and _setting(other[0]) == _setting(run[0])]
+    bounds = [other for other in runs if is_bound(other[0]) and _setting(other[0]) == _setting(run[0])]
     return max(bounds, key=lambda bound: bound[0].train.episodes_per_step, default=None)
 
 
 def _setting(config: RunConfig) -> dict[str, Any]:
     """What a run and its bound have in common."""
-    ignored = ("method.", "memory.", "data.root", "device", "threads", "train.episodes_per_step")
-    ignored += ("train.log_every", "train.checkpoint_seconds")
+    ignored = ("method.", "memory.", "train.episodes_per_step", *NOT_IN_THE_NUMBERS)
     return {path: value for path, value in flatten(config.tree()).items() if not path.startswith(ignored)}
 
 
@@ -70,13 +74,12 @@ def _accuracies(run: Run, metric: str, shown: Sequence[int]) -> list[str]:
     config, results = run
     by_session = _by_session(config, results)
     cells = [_cell(getattr(by_session[s], metric)) if s in by_session else "" for s in shown]
-    one = config.method.name == "joint" or results.average is None
+    one = is_bound(config) or results.average is None
     return [*cells, "" if one else f"{100 * getattr(results.average, metric):.1f}"]
 
 
 def _by_session(config: RunConfig, results: Results) -> dict[int, Session]:
-    """Joint training has one session, which stands where the stream ends."""
-    if config.method.name == "joint" and results.sessions:
+    if is_bound(config) and results.sessions:
         return {config.stream.tasks: results.sessions[-1]}
     return {row.session: row for row in results.sessions}
 
