@@ -8,10 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 demo: .venv/.demo  ## ERD, FT and the joint bound on the embedded data set, from nothing to a table and a picture
 	$(BIN)/episodica run quickstart --out runs
 
-test: .venv/.dev  ## formatting, lint, types and tests
-	$(BIN)/ruff format --check src tests
-	$(BIN)/ruff check src tests
-	$(BIN)/pyright
+test: check  ## formatting, lint, types and tests
 	$(BIN)/pytest -n 2 --dist worksteal
 
 check: .venv/.dev  ## the quick half of `make test`: formatting, lint and types
@@ -28,9 +25,11 @@ clean:
 	$(PYTHON) -m venv .venv
 
 .venv/.demo: .venv/bin/python pyproject.toml constraints.txt
+	@echo "Setting up .venv (PyTorch is the largest part; about a minute)"
 	$(PIP) --editable '.[report]'
 	touch $@
 
 .venv/.dev: .venv/bin/python pyproject.toml constraints.txt
+	@echo "Setting up .venv (PyTorch is the largest part; about a minute)"
 	$(PIP) --editable '.[report,dev]'
 	touch $@

@@ -124,9 +124,10 @@ def pools(stream: TaskStream) -> Pools:
 
 
 @pytest.fixture
-def make_access(store: ImageStore, pools: Pools) -> Callable[..., Access]:
+def make_access(store: ImageStore, pools: Pools, learner: Learner) -> Callable[..., Access]:
     def make(**how: Any) -> Access:
-        return Access(store, AugmentConfig(**how), torch.device("cpu"), pools, partial(generator, 0), lambda text: None)
+        rng = partial(generator, 0)
+        return Access(store, AugmentConfig(**how), torch.device("cpu"), pools, rng, learner, None, lambda text: None)
 
     return make
 
@@ -147,7 +148,7 @@ def make_config() -> Callable[..., RunConfig]:
 
 @pytest.fixture
 def problem(make_config: Callable[..., RunConfig], store: ImageStore, split: Split, stream: TaskStream) -> Problem:
-    return Problem(make_config(), store, split, stream, torch.device("cpu"))
+    return Problem(make_config(), store, split, stream, tuple(map(str, range(CLASSES))), torch.device("cpu"))
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from episodica.errors import InputError
 from episodica.learners.learner import Learner
 from episodica.learners.protonet import ProtoNet
 from episodica.memory import Memory
-from episodica.methods.method import Method, Step
+from episodica.methods.method import Method, Step, current_episodes, meta_term
 from episodica.models.backbone import Backbone
 from episodica.models.conv4 import Conv4
 from episodica.records.results import Results
@@ -41,9 +41,11 @@ __all__ = [
     "Source",
     "Step",
     "TaskStream",
+    "current_episodes",
     "draw_episodes",
     "load_learner",
     "load_problem",
+    "meta_term",
     "new_learner",
     "plan",
     "run",

@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from errno import ENOSPC
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn
@@ -96,12 +97,15 @@ def _run_all(name: str, configs: Sequence[Any], out: Path) -> int:
     from episodica.sweep.local import run_all
 
     keep_freed_memory()
-    with stopping_gently() as stop, ProgressBars(screen, labels(configs)) as bars:
+    with stopping_gently(complaints.print) as stop, ProgressBars(screen, labels(configs)) as bars:
         outcome = run_all(configs, out, bars.follow, stop)
     if outcome.finished:
         _show_results(name, outcome.finished, out)
+    failures: dict[str, list[str]] = {}
     for config, error in outcome.failed:
-        complaints.print(f"[red]{config.run_id} failed:[/] {escape(_one_line(error))}")
+        failures.setdefault(_one_line(error), []).append(config.run_id)
+    for message, runs in failures.items():
+        complaints.print(f"[red]failed ({', '.join(runs)}):[/] {escape(message)}", soft_wrap=True)
     if outcome.interrupted:
         screen.print("Interrupted; everything is saved. Run the same command again to continue.")
         return INTERRUPTED
@@ -109,17 +113,18 @@ def _run_all(name: str, configs: Sequence[Any], out: Path) -> int:
 
 
 def _show_results(name: str, runs: Sequence[Any], out: Path) -> None:
-    from episodica.records.table import results_table
+    from episodica.records.table import results_tables
     from episodica.report.figures import curves
 
-    screen.print(results_table(runs))
+    for table in results_tables(runs):
+        screen.print(table)
     picture = out / f"{name}.png"
     try:
         curves(runs, picture, f"{name}: {runs[0][1].dataset}, {runs[0][1].tasks} tasks")
         drawn = f", the curves are in {picture}"
-    except InputError as error:
+    except (InputError, OSError) as error:
         drawn = f" (no picture: {error})"
-    screen.print(f"Everything was written to {out}{'/'}: a folder for each run{drawn}.", soft_wrap=True)
+    screen.print(f"Everything was written to {out}/: a folder for each run{drawn}.", soft_wrap=True)
 
 
 @app.command(name="list")
@@ -236,8 +241,10 @@ def exit_code(error: BaseException) -> int:
 def _one_line(error: BaseException) -> str:
     if isinstance(error, InputError):
         return str(error)
+    if isinstance(error, OSError) and error.errno == ENOSPC:
+        return "the disk is full (no space left); free some and run the same command again to continue"
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.strerror} ({error.filename or 'while writing'}); run the same command again to continue"
+        return f"{error.strerror}: {error.filename}; run the same command again to continue"
     return f"{type(error).__name__}: {error} (details in error.log of its folder)"
 
 
@@ -248,5 +255,6 @@ def main() -> NoReturn:
         complaints.print(f"[red]error:[/] {escape(str(error))}", soft_wrap=True)
         code = exit_code(error) if isinstance(error, InputError) else BAD_INPUT
     except KeyboardInterrupt:
+        complaints.print("Stopped at once. Run the same command again to continue from the last checkpoint.")
         code = INTERRUPTED
     sys.exit(code or OK)

@@ -26,6 +26,7 @@ from episodica.registry import Settings, components, settings_of
 from episodica.types import Shape
 
 SECTION_KINDS = {"data": "dataset", "backbone": "backbone", "learner": "learner", "method": "method"}
+NOT_IN_THE_NUMBERS = ("data.root", "device", "threads", "train.log_every", "train.checkpoint_seconds")
 DEFAULTS = {"data": "glyphs", "backbone": "conv4", "learner": "protonet", "method": "erd"}
 
 
@@ -57,19 +58,20 @@ def _one_or_several(value: Any) -> Any:
 
 Positive = Annotated[float, Field(gt=0)]
 Several = Annotated[tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(_one_or_several)]
+Ways = Annotated[tuple[Annotated[int, Field(ge=2)], ...], BeforeValidator(_one_or_several)]
 
 
 class StreamConfig(Section):
-    tasks: int = Field(default=4, ge=1)
+    tasks: int = Field(default=16, ge=1)
     """number of tasks in which the stream classes arrive"""
     order: Literal["seeded", "natural", "grouped"] = "seeded"
     """a seeded permutation of the classes, label order (the released split), or group after group, seeded"""
     seed: int = Field(default=0, ge=0)
     """decides class order and which images are test images"""
     test_per_class: int | None = Field(default=None, ge=1)
-    """test images of each stream class; by default what the data set's protocol says"""
+    """test images of each stream class; by default the paper's number for the data set"""
     unseen_classes: int | None = Field(default=None, ge=2)
-    """classes held out for meta-test; by default what the data set's protocol says"""
+    """classes held out for meta-test; by default the paper's number for the data set"""
 
 
 class ShapeConfig(Section):
@@ -153,7 +155,7 @@ class TrainConfig(Section):
 class EvalConfig(Section):
     episodes: int = Field(default=1000, ge=2)
     """episodes for each seen task and for the unseen classes"""
-    way: Several | None = None
+    way: Ways | None = None
     """one or several ways; by default that of training"""
     shots: Several | None = None
     """one or several shots; by default that of training"""
@@ -223,7 +225,7 @@ class RunConfig(Section):
         tree = self.tree() | {"memory": self.memory_rules.model_dump(mode="json")}
         if not self.method.component.replays:  # type: ignore[attr-defined]
             del tree["memory"]
-        for path in ("data.root", "device", "threads", "train.log_every", "train.checkpoint_seconds"):
+        for path in NOT_IN_THE_NUMBERS:
             *sections, key = path.split(".")
             section = tree
             for name in sections:

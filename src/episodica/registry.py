@@ -50,7 +50,7 @@ class Component:
 class Settings(BaseModel):
     """The validated hyper-parameters of a component; `build` makes the component."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, coerce_numbers_to_str=True)
     component: ClassVar[type[Component]]
     name: str
 

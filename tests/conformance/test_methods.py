@@ -196,7 +196,6 @@ def test_erd_accepts_every_share_that_gives_whole_classes_or_is_drawn(fields: di
     ERD(**fields).check(Shape(5, 1, 15), Learner)  # type: ignore[arg-type]
 
 
-@pytest.mark.xfail(strict=True, raises=AssertionError, reason="the config's schema is kept for each set of names")
 def test_a_component_defined_again_replaces_the_first(scratch_registry: None) -> None:
     """As when a notebook's cell is run again after an edit."""
     for default in (1, 2):

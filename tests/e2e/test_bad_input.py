@@ -1,7 +1,9 @@
 """Everything a user can get wrong gives one message that says what to do, exit code 2, and leaves files as they are."""
 
 import errno
+import json
 import os
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +14,6 @@ import torch
 from conformance.tiny import TINY, outcome, tiny
 from e2e.conftest import Command, words
 from episodica.config import RunConfig
-from episodica.data.glyph_set import Glyphs
 from episodica.engine.run import run_one
 from episodica.errors import InputError, Interrupted
 
@@ -44,7 +45,6 @@ REFUSED: dict[str, tuple[list[str], list[str]]] = {
     "too many shots in evaluation": (["--eval.shots", "[1, 8]"], ["at least 9 images a class", "lower", "eval.shots"]),
     "memory too small": (["--memory.per_class", "1"], ["at least 2 exemplars a class", "raise memory.per_class"]),
     "total too small": (["--memory.total", "9"], ["leaves 1 for each of 6 past classes", "raise", "memory.total"]),
-    "exploding": (["--train.lr", "1e30"], ["the loss is no longer finite in session 1 at step", "lower train.lr"]),
 }
 
 
@@ -65,7 +65,16 @@ def test_bad_options_are_refused_with_a_remedy(
 def test_a_missing_device_is_named(command: Command, tmp_path: Path) -> None:
     said = command("run", *words(TINY), "--device", "cuda", "--out", tmp_path)
     assert said.code == 2
-    assert "device = cuda: this machine has no CUDA device that torch can use; take cpu or auto" in said.text
+    assert "device = cuda" in said.text
+    assert "take cpu or auto" in said.text
+
+
+def test_a_loss_that_explodes_ends_the_run_with_a_remedy(command: Command, tmp_path: Path) -> None:
+    said = command("run", *words(TINY), "--train.lr", "1e30", "--out", tmp_path)
+    assert said.code == 1
+    assert "the loss is no longer finite in session 1 at step" in said.text
+    assert "lower train.lr" in said.text
+    assert "Traceback" not in said.text
 
 
 RECIPES = {
@@ -130,6 +139,7 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
     "weights changed": lambda folder: _flip_a_bit(_latest(folder, "safetensors")),
     "weights gone": lambda folder: _latest(folder, "safetensors").unlink(),
     "record cut short": lambda folder: os.truncate(_latest(folder, "json"), 100),
+    "old model cut short": lambda folder: os.truncate(folder / "checkpoints/001-end.safetensors", 5000),
     "record of something else": lambda folder: _latest(folder, "json").write_text('{"checksum": "", "x": 1}'),
 }
 
@@ -148,34 +158,29 @@ def test_a_damaged_checkpoint_is_named_and_its_remedy_works(
     before = _contents(begun)
     again = ["run", *words(TINY), "--out", begun.parent]
     said = command(*again)
-    name = _latest(begun, "json").stem
     assert said.code == 2
-    assert f"{name}.* is damaged or incomplete" in said.text
-    assert f"delete {name}.json and {name}.safetensors to continue from the checkpoint before it" in said.text
-    assert _contents(begun) == before
-    for path in begun.glob(f"checkpoints/{name}.*"):
-        path.unlink()
+    assert "is damaged or incomplete; nothing was changed" in said.text
+    assert _contents(begun) | {"results.json": b""} == before | {"results.json": b""}
+    remedy = re.search(r"or delete (.*) to continue from the checkpoint before it", said.text)
+    assert remedy is not None
+    for name in remedy[1].split(", "):
+        (begun / "checkpoints" / name).unlink()
     assert command(*again).code == 0
     assert outcome(begun) == outcome(plain(tiny()))
 
 
-@pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="a checkpoint within session 2 needs the deleted one: the remedy is none"
-)
-def test_the_remedy_for_a_damaged_old_model_works(begun: Path, command: Command, plain: Run) -> None:
-    again = ["run", *words(TINY), "--out", begun.parent]
-    os.truncate(begun / "checkpoints/001-end.safetensors", 5000)
-    assert "delete 001-end.json and 001-end.safetensors to continue" in command(*again).text
-    for path in begun.glob("checkpoints/001-end.*"):
-        path.unlink()
-    assert command(*again).code == 0
-    assert outcome(begun) == outcome(plain(tiny()))
+@pytest.mark.xfail(strict=True, raises=AssertionError, reason="what could not be restored is written as no result")
+def test_a_damaged_checkpoint_does_not_empty_the_results(begun: Path, command: Command) -> None:
+    before = json.loads((begun / "results.json").read_text())["sessions"]
+    os.truncate(_latest(begun, "safetensors"), 5000)
+    assert command("run", *words(TINY), "--out", begun.parent).code == 2
+    assert json.loads((begun / "results.json").read_text())["sessions"] == before != []
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("seed: 0", "seed: 7", "it was renamed or edited; move it away or take another --out"),
+        ("seed: 0", "seed: 7", "move it away or take another --out"),
         ("seed: 0", "seed: [", "cannot be read as a run config"),
         ("lr: 0.001", "lr: fast", "cannot be read as a run config"),
     ],
@@ -193,7 +198,6 @@ def test_the_folder_of_another_config_is_left_alone(
     assert _contents(begun) == before
 
 
-@pytest.mark.xfail(strict=True, raises=AssertionError, reason="split.json is written before the checkpoint is compared")
 def test_other_images_in_the_same_place_are_refused_and_the_split_is_kept(
     begun: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,25 +206,21 @@ def test_other_images_in_the_same_place_are_refused_and_the_split_is_kept(
     before = _contents(begun)
     said = command("run", *words(TINY), "--out", begun.parent)
     assert said.code == 2
-    assert "was trained on another split" in said.text
+    assert "another split" in said.text
     assert "use the original data.root, or another --out" in said.text
     assert _contents(begun) == before
 
 
-@pytest.mark.xfail(strict=True, raises=InputError, reason="a refusal in RunFolder.__enter__ keeps the lock")
 def test_a_refused_folder_is_free_again(begun: Path) -> None:
     path, config = begun / "config.yaml", tiny()
     text = path.read_text()
     path.write_text(text.replace("seed: 0", "seed: 7"))
-    with pytest.raises(InputError, match="renamed or edited") as refusal:
+    with pytest.raises(InputError, match="move it away") as refusal:
         run_one(config, begun.parent, lambda event: None)
     path.write_text(text)
     assert run_one(config, begun.parent, lambda event: None).status == "finished", refusal
 
 
-@pytest.mark.xfail(
-    strict=True, raises=ValueError, reason="a log shorter than its checkpoint says is filled up with NUL"
-)
 def test_a_log_that_a_power_cut_shortened_stays_readable(begun: Path, command: Command) -> None:
     """Checkpoints are forced to the disk, the log is not."""
     os.truncate(begun / "events.jsonl", 100)
@@ -228,7 +228,6 @@ def test_a_log_that_a_power_cut_shortened_stays_readable(begun: Path, command: C
     outcome(begun)
 
 
-@pytest.mark.xfail(strict=True, raises=AssertionError, reason="unreadable results end in a JSONDecodeError")
 def test_results_that_cannot_be_read_are_no_obstacle(begun: Path, command: Command, plain: Run) -> None:
     """Until a run is finished they are only a view of its checkpoints."""
     os.truncate(begun / "results.json", 20)
@@ -255,9 +254,9 @@ def test_a_full_disk_is_named_and_costs_only_time(
         said = command(*again)
     folder = tmp_path / tiny().run_id
     assert said.code == 1
-    assert f"{folder.name} failed: No space left on device" in said.text
+    assert folder.name in said.text
+    assert "no space left" in said.text.lower()
     assert "run the same command again to continue" in said.text
     assert not list(tmp_path.rglob("*.part"))
     assert command(*again).code == 0
-    (folder / "error.log").unlink(missing_ok=True)
     assert outcome(folder) == outcome(plain(tiny()))

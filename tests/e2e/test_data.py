@@ -121,6 +121,15 @@ def test_check_lists_what_cannot_be_read(folder: Path, command: Command, tmp_pat
     assert not list((tmp_path / "cache").rglob("*.npy"))
 
 
+def test_check_sends_no_control_characters_to_the_terminal(folder: Path, command: Command) -> None:
+    (folder / "ant").rename(folder / "\x1b[31mant\udce9")
+    write_png(folder / "bee/again\a.png", picture(0, 20))
+    said = command("data", "check", "folder", "--root", folder, *TASKS)
+    assert said.code == 0
+    assert "\\x1b[31mant\\udce9" in said.text
+    assert said.out.replace("\n", "").isprintable()
+
+
 def test_check_names_the_problem_of_a_split(folder: Path, command: Command) -> None:
     said = command("data", "check", "folder", "--root", folder, "--json", "--stream.tasks", 9)
     found = json.loads(said.out)

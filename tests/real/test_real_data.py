@@ -13,6 +13,7 @@ from episodica.data.cub import CUB
 from episodica.data.dataset import silent
 from episodica.data.inspection import inspect
 from episodica.data.mini_imagenet import MiniImageNet
+from episodica.engine.problem import split_of
 
 SHORT = {"train.epochs": 1, "train.episodes": 3, "eval.episodes": 10, "stream.tasks": 2, "threads": 1, "device": "cpu"}
 SAMPLES = {
@@ -53,14 +54,22 @@ def test_cifar100_has_the_known_mean_and_deviation() -> None:
     assert deviation.round(4).tolist() == [0.2673, 0.2564, 0.2762]
 
 
+def test_cifar100_is_divided_as_the_protocol_says() -> None:
+    dataset = CIFAR100(root=place("cifar-100-python"))
+    config = episodica.plan("cifar100_16")[0]
+    split = split_of(config, dataset, dataset.load())
+    assert [len(task) for task in split.train] == [5] * 16
+    assert {len(rows) for task in split.train for rows in task.values()} == {500}
+    assert {len(rows) for task in split.test for rows in task.values()} == {100}
+    assert [len(rows) for rows in split.unseen.values()] == [600] * 20
+
+
 def test_cifar100_is_learned_from(tmp_path: Path) -> None:
-    root = place("cifar-100-python")
-    results = episodica.run("cifar100_16", {**SHORT, "data.root": root, "method.name": "erd"}, out=tmp_path)
-    assert [(r.status, r.dataset, len(r.sessions)) for r in results] == [("finished", "cifar100", 2)]
-    split = json.loads(next(tmp_path.glob("*/split.json")).read_text())
-    assert {len(rows) for task in split["train"] for rows in task.values()} == {500}
-    assert {len(rows) for task in split["test"] for rows in task.values()} == {100}
-    assert {len(rows) for rows in split["unseen"].values()} == {600}
+    """With few images to examine, by a method that need not embed all others to choose exemplars."""
+    few = {"stream.unseen_classes": 5, "stream.test_per_class": 20, "method.name": "ft"}
+    short = SHORT | few | {"data.root": place("cifar-100-python")}
+    (results,) = episodica.run("cifar100_16", short, out=tmp_path)
+    assert (results.status, results.dataset, len(results.sessions)) == ("finished", "cifar100", 2)
 
 
 @pytest.mark.parametrize("name", SAMPLES)

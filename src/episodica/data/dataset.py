@@ -22,7 +22,7 @@ def silent(what: str, done: int, total: int) -> None:
 
 
 class Dataset(Component, kind="dataset"):
-    """One layout or several. The class variables are the protocol's numbers for this set."""
+    """One layout or several. Sizes and numbers are the paper's for this set, where nothing else is asked for."""
 
     root: Annotated[str | None, Field(description="folder or archive with the files; default: EPISODICA_DATA")] = None
     size: Annotated[int | None, Field(ge=16, le=512, description="pixels of a side; by default the set's own")] = None

@@ -27,10 +27,10 @@ class Split:
 
     @property
     def hash(self) -> str:
-        return blake2b(json.dumps(asdict(self), sort_keys=True).encode(), digest_size=16).hexdigest()
+        return blake2b(json.dumps(asdict(self)).encode(), digest_size=16).hexdigest()
 
-    def to_json(self) -> str:
-        return json.dumps({"hash": self.hash, **asdict(self)}, separators=(",", ":"))
+    def to_json(self, class_names: Sequence[str]) -> str:
+        return json.dumps({"hash": self.hash, "class_names": class_names, **asdict(self)}, separators=(",", ":"))
 
 
 def make_split(

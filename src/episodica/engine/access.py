@@ -24,13 +24,20 @@ class Access:
         device: torch.device,
         pools: Pools,
         rng: Generators,
+        learner: Learner,
+        teacher: Learner | None,
         notice: Callable[[str], None],
     ) -> None:
         self._store, self._how, self._device = store, how, device
         self._permitted = torch.zeros(len(store), dtype=torch.bool)
         self._permitted[pools.seen.images()] = True
         self.rng = rng
+        self.learner, self.teacher = learner, teacher
         self.notice = notice
+
+    def close(self) -> None:
+        """At the end of the session its images are gone, also for those who kept this object."""
+        self._permitted.fill_(False)
 
     @property
     def rows(self) -> Tensor:

@@ -30,7 +30,6 @@ class Progress:
     ended: bool  # memory chosen, evaluation done
     events: int  # bytes of events.jsonl that belong to it
     seconds_train: float  # spent in this session
-    split: str
     memory: dict[str, Any] = field(default_factory=dict)
     results: list[Any] = field(default_factory=list)
 
@@ -68,25 +67,25 @@ class Checkpoints:
         return sorted(int(path.stem.split("-")[0]) for path in self.folder.glob("*-end.json"))
 
     def _progress(self, name: str) -> Progress:
-        return Progress(**self._read(name)[0])
+        return self._read(name)[0]
 
     def _tensors(self, name: str) -> dict[str, Tensor]:
         return load(self._read(name)[1])
 
-    def _read(self, name: str) -> tuple[dict[str, Any], bytes]:
+    def _read(self, name: str) -> tuple[Progress, bytes]:
         """The whole pair, or the error that says what to do about it."""
         try:
             record = json.loads(self._path(name, "json").read_text())
             blob = self._path(name, "safetensors").read_bytes()
             if record.pop("checksum") != _checksum(blob, record):
                 raise ValueError
+            return Progress(**record), blob
         except (FileNotFoundError, ValueError, KeyError, AttributeError, TypeError):
             rest = sorted(path.name for path in self.folder.glob("*.*") if path.stem >= name)
             raise InputError(
                 f"the checkpoint {self.folder / name}.* is damaged or incomplete; nothing was changed. Restore it, or "
                 f"delete {', '.join(rest) or 'it'} to continue from the checkpoint before it"
             ) from None
-        return record, blob
 
     def _path(self, name: str, ending: str) -> Path:
         return self.folder / f"{name}.{ending}"

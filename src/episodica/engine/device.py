@@ -5,6 +5,8 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -17,15 +19,22 @@ from episodica.errors import InputError
 def pick_device(name: str) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if name.startswith("cuda") and not torch.cuda.is_available():
-        raise InputError(f"device = {name}: this machine has no CUDA device that torch can use; take cpu or auto")
-    return torch.device(name)
+    device = torch.device(name)
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise InputError(f"device = {name}: torch finds {torch.cuda.device_count()} CUDA devices; take cpu or auto")
+    return device
 
 
-def set_threads(threads: int | None) -> None:
-    """CPU threads for torch; by default as many as the process may use."""
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    torch.set_num_threads(threads or available or 1)
+@contextmanager
+def computing(threads: int | None) -> Iterator[None]:
+    """The settings under which a run is reproducible; what the host had set comes back afterwards."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads or before)
+    try:
+        with torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=False):
+            yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def keep_freed_memory() -> None:
@@ -69,16 +78,14 @@ def _processor() -> str:
 
 
 def _git_commit() -> str | None:
-    """The commit of the source tree that runs, where it is one."""
-    here = Path(__file__).resolve().parent
+    """The commit of the source tree that runs; none where this file belongs to no repository."""
+    here = Path(__file__).resolve()
+    return _git(here.parent, "rev-parse", "HEAD") if _git(here.parent, "ls-files", here.name) else None
+
+
+def _git(folder: Path, *command: str) -> str | None:
     try:
-        asked = subprocess.run(
-            ["git", "-C", str(here), "rev-parse", "HEAD"],
-            capture_output=True,
-            text=True,
-            timeout=5,
-            check=False,
-        )
+        asked = subprocess.run(["git", *command], cwd=folder, capture_output=True, text=True, timeout=5, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return asked.stdout.strip() or None

@@ -4,10 +4,13 @@ Fixed chunks make the result depend on the rows alone, so that a continued run c
 """
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from episodica.learners.learner import Learner
 
@@ -15,14 +18,21 @@ CHUNK = 250
 
 
 def embed_all(learner: Learner, rows: Tensor, pixels: Callable[[Tensor], Tensor]) -> Tensor:
-    """[M] -> [M, *E] where `pixels` reads and normalises rows; the learner's mode is left as it was."""
-    training = learner.training
-    learner.eval()
-    try:
-        with torch.no_grad():
-            return torch.cat([learner.embed(pixels(chunk)) for chunk in rows.split(CHUNK)])
-    finally:
-        learner.train(training)
+    """[M] -> [M, *E] where `pixels` reads and normalises rows."""
+    quick = folded(learner)
+    with torch.no_grad():
+        return torch.cat([quick.embed(pixels(chunk)) for chunk in rows.split(CHUNK)])
+
+
+def folded(learner: Learner) -> Learner:
+    """A copy for evaluation in which every batch-norm is part of the convolution before it."""
+    copy = deepcopy(learner).eval()
+    for module in copy.modules():
+        if isinstance(module, nn.Sequential):
+            for i, (conv, norm) in enumerate(pairwise(list(module))):
+                if isinstance(conv, nn.Conv2d) and isinstance(norm, nn.BatchNorm2d):
+                    module[i], module[i + 1] = fuse_conv_bn_eval(conv, norm), nn.Identity()
+    return copy
 
 
 @dataclass(frozen=True, eq=False)

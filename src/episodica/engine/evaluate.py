@@ -12,17 +12,17 @@ from episodica.data.sampling import draw_classes, draw_images
 from episodica.engine.embedder import Embeddings, embed_all
 from episodica.engine.problem import Problem
 from episodica.learners.learner import Learner
+from episodica.records.results import UNSEEN
 from episodica.rng import generator
 from episodica.types import Embedded, Pool, Shape
 
 EPISODES_AT_ONCE = 250
-UNSEEN = "unseen"
 
 
 def examine(learner: Learner, problem: Problem, session: int) -> Iterator[tuple[str, Shape, Tensor]]:
-    """Per-episode accuracies of the unseen classes and of each seen task ("0", "1", ...), for each shape asked for."""
+    """Per-episode accuracies of the unseen classes and of each seen task ("1", "2", ...), for each shape asked for."""
     stream, config = problem.stream, problem.config
-    pools = {UNSEEN: stream.unseen} | {str(task): stream.test[task] for task in stream.seen(session)}
+    pools = {UNSEEN: stream.unseen} | {str(task + 1): stream.test[task] for task in stream.seen(session)}
     for name, pool in pools.items():
         rows = pool.images()
         embeddings = Embeddings.of(rows, embed_all(learner, rows, problem.pixels))

@@ -5,12 +5,13 @@ from copy import deepcopy
 from functools import cached_property
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
 from episodica.engine.access import Access
 from episodica.engine.embedder import Embeddings
 from episodica.learners.learner import Learner
 from episodica.methods.method import Step
+from episodica.rng import Generators
 from episodica.types import Embedded, Episodes
 
 
@@ -33,13 +34,16 @@ class Forward:
         self._split_bn = split_bn
         self._cached = cache
 
-    def __call__(self, draws: Mapping[str, Episodes], g: Generator) -> Step:
-        rows = torch.cat([episodes.rows.flatten() for episodes in draws.values()])
-        pixels = self._access.augmented(rows, g)
+    def __call__(self, draws: Mapping[str, Episodes], rng: Generators) -> Step:
+        """Each sub-episode has its own random views, so that leaving one out changes no pixel of another."""
+        images = {
+            name: self._access.augmented(episodes.rows.flatten(), rng(f"engine.augment.{name}"))
+            for name, episodes in draws.items()
+        }
+        pixels = torch.cat(list(images.values()))
         embeddings = self._student_by_part(draws, pixels) if self._split_bn else self._learner.embed(pixels)
-        sizes = [episodes.rows.numel() for episodes in draws.values()]
-        new = {name: _embedded(part, draws[name]) for name, part in _parts(draws, embeddings.split(sizes))}
-        images = dict(_parts(draws, pixels.split(sizes)))
+        parts = embeddings.split([len(part) for part in images.values()])
+        new = {name: _embedded(part, draws[name]) for name, part in zip(draws, parts, strict=True)}
         old = Lazy(draws, lambda name: _embedded(self._old(draws[name], images[name]), draws[name]))
         return Step(self._learner, new, self._teacher, old)
 
@@ -88,10 +92,6 @@ class Lazy(Mapping[str, Embedded]):
 
     def __len__(self) -> int:
         return len(self._names)
-
-
-def _parts(draws: Mapping[str, Episodes], parts: tuple[Tensor, ...]) -> Iterator[tuple[str, Tensor]]:
-    return zip(draws, parts, strict=True)
 
 
 def _embedded(embeddings: Tensor, episodes: Episodes) -> Embedded:

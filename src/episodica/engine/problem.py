@@ -28,6 +28,7 @@ class Problem:
     store: ImageStore
     split: Split
     stream: TaskStream  # as the method takes it: joint merges the tasks
+    class_names: tuple[str, ...]
     device: torch.device
 
     def pixels(self, rows: Tensor) -> Tensor:
@@ -36,11 +37,14 @@ class Problem:
 
 
 def load_problem(config: RunConfig, tell: Progress = silent) -> Problem:
+    device = pick_device(config.device)
     dataset: Dataset = config.data.build()
     arrays = dataset.load(tell)
     split = split_of(config, dataset, arrays)
     method: Method = config.method.build()
-    stream = method.stream(TaskStream.of(split))
+    stream = TaskStream.of(split)
+    if method.merges_tasks:
+        stream = stream.merged()
     stream.check(config.training_shape, config.evaluation_shapes)
     if method.replays:
         _check_memory(config, stream)
@@ -50,7 +54,7 @@ def load_problem(config: RunConfig, tell: Progress = silent) -> Problem:
         raise InputError(
             f"backbone {config.backbone.name} needs images of {smallest} px and gets {size}: use a larger size"
         )
-    return Problem(config, store, split, stream, pick_device(config.device))
+    return Problem(config, store, split, stream, arrays.class_names, device)
 
 
 def split_of(config: RunConfig, dataset: Dataset, arrays: Arrays) -> Split:
@@ -100,10 +104,9 @@ def _check_memory(config: RunConfig, stream: TaskStream) -> None:
 
 
 def notices(config: RunConfig, stream: TaskStream) -> list[str]:
-    """What a user should know about how the config meets the data."""
-    smallest = min(len(pool) for pool in (*stream.train, *stream.test, stream.unseen))
-    ways = {config.shape.way, *(shape.way for shape in config.evaluation_shapes)}
-    found = []
-    if smallest < max(ways):
-        found.append(f"the smallest task has {smallest} classes: its episodes are {max(smallest, MIN_WAY)}-way")
-    return found
+    """What a user should know about how the questions of the evaluation meet the data."""
+    smallest = min(len(pool) for pool in (*stream.test, stream.unseen))
+    widest = max(shape.way for shape in config.evaluation_shapes)
+    if smallest >= widest:
+        return []
+    return [f"a test pool has {smallest} classes: its {widest}-way questions are {max(smallest, MIN_WAY)}-way"]

@@ -3,7 +3,7 @@
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -12,7 +12,7 @@ import torch
 
 from episodica.config import RunConfig
 from episodica.engine.checkpoint import Checkpoints, restore_module
-from episodica.engine.device import describe_environment, set_threads
+from episodica.engine.device import computing, describe_environment
 from episodica.engine.problem import load_problem, new_learner
 from episodica.engine.trainer import Tell, Trainer
 from episodica.errors import InputError, Interrupted
@@ -24,22 +24,27 @@ from episodica.records.run import RunFolder, load_config
 def run_one(config: RunConfig, out: Path, watch: Tell, stop: Callable[[], bool] = lambda: False) -> Results:
     """Train and evaluate into `out/<run id>`. A finished run is returned as it is, a broken one is continued."""
     with RunFolder(out, config) as folder:
-        done = folder.results()
-        if done is not None and done.status == "finished":
+        done = folder.finished()
+        if done is not None:
             watch({"event": "found", "run": config.run_id})
             return done
-        set_threads(config.threads)
-        problem = load_problem(config, partial(_tell_reading, watch))
-        folder.write_split(problem.split.to_json())
-        folder.write("env.json", describe_environment(problem.device))
-        trainer = Trainer(problem, folder, watch, stop)
-        try:
-            trainer.run()
-        except Interrupted:
-            folder.write_results(trainer.ledger.results("interrupted"))
-            raise
+        with computing(config.threads):
+            problem = load_problem(config, partial(_tell_reading, watch))
+            folder.claim_split(problem.split, problem.class_names)
+            notice = folder.write_environment(describe_environment(problem.device))
+            if notice:
+                watch({"event": "notice", "text": notice})
+            trainer = Trainer(problem, folder, watch, stop)
+            try:
+                trainer.run()
+            except BaseException as error:
+                status = "interrupted" if isinstance(error, Interrupted | KeyboardInterrupt) else "failed"
+                with suppress(OSError):  # a full disk is one of the reasons to be here
+                    folder.write_results(trainer.ledger.results(status))
+                raise
         results = trainer.ledger.results("finished")
         folder.write_results(results)
+        (folder.path / "error.log").unlink(missing_ok=True)
         watch({"event": "finished", "run": config.run_id})
         return results
 
@@ -63,12 +68,13 @@ def load_learner(folder: str | Path, session: int | None = None) -> Learner:
 
 
 @contextmanager
-def stopping_gently() -> Iterator[Callable[[], bool]]:
+def stopping_gently(say: Callable[[str], None] = lambda text: None) -> Iterator[Callable[[], bool]]:
     """Ctrl-C asks to stop after the step, when everything can be saved; a second one stops at once."""
     asked = threading.Event()
 
     def ask(number: int, frame: FrameType | None) -> None:
         asked.set()
+        say("stopping after this step; press Ctrl-C again to stop at once")
         signal.signal(signal.SIGINT, previous)
 
     if threading.current_thread() is not threading.main_thread():

@@ -15,12 +15,12 @@ from episodica.engine.checkpoint import Checkpoints, Progress
 from episodica.engine.evaluate import examine
 from episodica.engine.forward import Forward, frozen
 from episodica.engine.problem import Problem, new_learner, new_method, notices
-from episodica.errors import InputError, Interrupted
+from episodica.errors import Interrupted
 from episodica.memory import Memory
 from episodica.records.results import Ledger
 from episodica.records.run import EventLog, RunFolder
 from episodica.rng import generator
-from episodica.types import Pools
+from episodica.types import Episodes, Pools
 
 Tell = Callable[[Mapping[str, Any]], None]
 
@@ -54,10 +54,11 @@ class Trainer:
         """One task, from its start or, where there are `tensors` of a checkpoint within it, from there."""
         pools = Pools(self.stream.train[self.session], self.memory.pool())
         rng = partial(generator, self.config.seed, self.session)
-        access = Access(self.problem.store, self.config.augment, self.problem.device, pools, rng, self._notice)
         teacher = frozen(self.learner) if self.session else None
         if tensors and teacher is not None:
             checkpoint.restore_module("learner", teacher, self.checkpoints.at_end_of(self.session - 1))
+        store, how, device = self.problem.store, self.config.augment, self.problem.device
+        access = Access(store, how, device, pools, rng, self.learner, teacher, self._notice)
         if not tensors:
             self._tell("session", classes=len(pools.current), memory=len(self.memory))
             self.method.begin(access, pools)
@@ -68,6 +69,7 @@ class Trainer:
         if self.method.replays:
             self.memory.add(pools.current, partial(access.embed_for_choice, self.learner), rng("engine.memory"))
         self.method.end(access, pools)
+        access.close()
         self._evaluate()
         self._save({}, ended=True)
 
@@ -101,7 +103,10 @@ class Trainer:
             for group in optimizer.param_groups:
                 group["lr"] = train.lr * train.decay ** (train.parts * epoch // self.epochs)
             rng = partial(generator, self.config.seed, self.session, self.step)
-            terms = self.method.loss(forward(self.method.draw(pools, shape, rng), rng("engine.augment")))
+            draws = self.method.draw(pools, shape, rng)
+            if self.step == 0:
+                self._notice_narrow(draws)
+            terms = self.method.loss(forward(draws, rng))
             loss = torch.stack(list(terms.values())).sum()
             optimizer.zero_grad()
             loss.backward()
@@ -110,9 +115,11 @@ class Trainer:
             self.seconds_train += time.perf_counter() - started
             if self.step % train.log_every == 0 or self.step == self.steps:
                 self._log_step(epoch, terms, optimizer.param_groups[0]["lr"])
-            if self.step == self.steps or time.monotonic() - self.saved_at >= train.checkpoint_seconds or self.stop():
+            stop, due = self.stop(), time.monotonic() - self.saved_at >= train.checkpoint_seconds
+            if stop or due or self.step == self.steps:
                 self._save(checkpoint.optimizer_tensors(optimizer), ended=False)
-            self._stop_if_asked()
+            if stop:
+                raise Interrupted
 
     def _evaluate(self) -> None:
         started = time.perf_counter()
@@ -121,7 +128,8 @@ class Trainer:
             accuracies[name, shape] = found.double().numpy()
             mean = float(accuracies[name, shape].mean())
             self._tell("evaluation", on=name, way=shape.way, shots=shape.shots, mean=mean)
-            self._stop_if_asked()
+            if self.stop():
+                raise Interrupted
         classes = sum(len(pool) for pool in self.stream.train[: self.session + 1])
         rows = self.ledger.add(classes, accuracies, self.seconds_train, time.perf_counter() - started)
         self._tell("result", **rows[0].model_dump())
@@ -132,7 +140,7 @@ class Trainer:
     def _log_step(self, epoch: int, terms: Mapping[str, Tensor], lr: float) -> None:
         loss = {name: term.item() for name, term in terms.items()}
         if not all(abs(value) < float("inf") for value in loss.values()):
-            raise InputError(
+            raise FloatingPointError(
                 f"the loss is no longer finite in session {self.session + 1} at step {self.step} ({loss}): "
                 "lower train.lr, or look at the images"
             )
@@ -146,9 +154,11 @@ class Trainer:
     def _notice(self, text: str) -> None:
         self._tell("notice", text=text)
 
-    def _stop_if_asked(self) -> None:
-        if self.stop():
-            raise Interrupted
+    def _notice_narrow(self, draws: Mapping[str, Episodes]) -> None:
+        for name, episodes in draws.items():
+            way = episodes.rows.shape[1]
+            if way < self.config.shape.way:
+                self._notice(f"session {self.session + 1} has classes for {way}-way `{name}` episodes only")
 
     def _save(self, optimizer: Mapping[str, Tensor], *, ended: bool) -> None:
         progress = Progress(
@@ -157,7 +167,6 @@ class Trainer:
             ended=ended,
             events=self.log.position(),
             seconds_train=self.seconds_train,
-            split=self.problem.split.hash,
             memory=self.memory.to_json(),
             results=self.ledger.to_json(),
         )
@@ -171,11 +180,6 @@ class Trainer:
 
     def _restore(self, progress: Progress) -> dict[str, Tensor]:
         """Take over a checkpoint; the tensors of one within a session are returned for the optimiser."""
-        if progress.split != self.problem.split.hash:
-            raise InputError(
-                f"{self.folder.path} was trained on another split ({progress.split}) than this data gives "
-                f"({self.problem.split.hash}): the images differ; use the original data.root, or another --out"
-            )
         tensors = self.checkpoints.tensors(progress)
         checkpoint.restore_module("learner", self.learner, tensors)
         checkpoint.restore_module("method", self.method, tensors)

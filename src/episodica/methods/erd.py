@@ -73,13 +73,14 @@ class ERD(Method, name="erd"):
         used = torch.zeros(shape.episodes, current + len(past), dtype=torch.bool)
         if self.p == 0:
             return draw_episodes(pools.current, shape, g), used[:, current:]
-        way = effective_way(len(pools.seen), shape.way)
         if self.p == "rand":
-            classes = choose(len(pools.seen), way, shape.episodes, g)
+            classes = choose(len(pools.seen), effective_way(len(pools.seen), shape.way), shape.episodes, g)
         else:
-            n_past = torch.full((shape.episodes,), round(shape.way * self.p))
+            share = round(shape.way * self.p)
+            way = effective_way(min(current, shape.way - share) + min(len(past), share), shape.way)
+            n_past = torch.full((shape.episodes,), share)
             if self.strategy == "binomial":
-                n_past = (torch.rand(shape.episodes, shape.way, generator=g) < self.p).sum(1)
+                n_past = (torch.rand(shape.episodes, way, generator=g) < self.p).sum(1)
             classes = choose_mixed(current, len(past), n_past, way, g)
         return draw_images(pools.seen, classes, shape, g), used.scatter_(1, classes, True)[:, current:]
 

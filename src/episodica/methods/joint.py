@@ -4,10 +4,10 @@ The same episodic training on the classes of all tasks at once, for as many step
 """
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 from torch import Tensor
 
-from episodica.data.stream import TaskStream
 from episodica.methods.method import Method, Step, current_episodes, meta_term
 from episodica.rng import Generators
 from episodica.types import Episodes, Pools, Shape
@@ -16,8 +16,7 @@ from episodica.types import Episodes, Pools, Shape
 class Joint(Method, name="joint"):
     """All tasks at once: no stream, nothing to forget; one session, evaluated on the original tasks."""
 
-    def stream(self, stream: TaskStream) -> TaskStream:
-        return stream.merged()
+    merges_tasks: ClassVar[bool] = True
 
     def draw(self, pools: Pools, shape: Shape, rng: Generators) -> Mapping[str, Episodes]:
         return current_episodes(pools, shape, rng)

@@ -7,7 +7,6 @@ from typing import ClassVar
 from torch import Tensor, nn
 
 from episodica.data.sampling import draw_episodes
-from episodica.data.stream import TaskStream
 from episodica.engine.access import Access
 from episodica.learners.learner import Learner
 from episodica.registry import Component
@@ -29,15 +28,13 @@ class Method(nn.Module, Component, kind="method"):
     """Fields are hyper-parameters; buffers and sub-modules are state, which the engine saves and restores."""
 
     replays: ClassVar[bool] = False  # whether it draws exemplars of past classes, so that a memory must be kept
+    merges_tasks: ClassVar[bool] = False  # whether it trains on all tasks at once: a bound, not an incremental method
 
     def check(self, shape: Shape, learner: type[Learner]) -> None:
         """Raise a ValueError where the hyper-parameters do not fit the episodes or the learner."""
 
-    def stream(self, stream: TaskStream) -> TaskStream:
-        return stream
-
     def begin(self, access: Access, pools: Pools) -> None:
-        """Before the first step of a session."""
+        """Before the first step of a session, but not where one is continued: what it finds belongs into buffers."""
 
     def draw(self, pools: Pools, shape: Shape, rng: Generators) -> Mapping[str, Episodes]:
         raise NotImplementedError

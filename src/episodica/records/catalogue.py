@@ -77,9 +77,9 @@ def inspection_report(found: Inspection, split: dict[str, Any] | None, problem: 
         f"{sizes[0]} to {sizes[-1]} a class (median {sizes[len(sizes) // 2]})",
         *found.remarks,
         f"unreadable: {len(found.unreadable) or 'none'}",
-        *(f"  [red]{escape(line)}" for line in found.unreadable[:LISTED]),
+        *(f"  [red]{_shown(line)}" for line in found.unreadable[:LISTED]),
         f"duplicates: {len(found.duplicates) or 'none'}",
-        *(f"  {escape(' = '.join(names))}" for names in found.duplicates[:LISTED]),
+        *(f"  {' = '.join(map(_shown, names))}" for names in found.duplicates[:LISTED]),
     ]
     if split is None:
         return Group(*lines, f"[red]no split:[/] {escape(problem or '')}")
@@ -96,7 +96,12 @@ def _counts(task: dict[str, Any], *keys: str) -> list[str]:
 
 
 def _some(names: list[str]) -> str:
-    return escape(", ".join(names[:5]) + (", ..." if len(names) > 5 else ""))
+    return ", ".join(map(_shown, names[:5])) + (", ..." if len(names) > 5 else "")
+
+
+def _shown(name: str) -> str:
+    """Names of files and folders may hold what no terminal should be sent."""
+    return escape(name if name.isprintable() else repr(name))
 
 
 def _fields(title: str, about: str, model: type[BaseModel], prefix: str) -> Table:

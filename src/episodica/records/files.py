@@ -32,5 +32,5 @@ def write_json(path: Path, value: Any) -> None:
 
 def remove_leftovers(folder: Path) -> None:
     """Parts that a killed process left behind."""
-    for part in folder.glob(".*.part"):
+    for part in folder.rglob(".*.part"):
         part.unlink(missing_ok=True)

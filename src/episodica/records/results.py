@@ -11,6 +11,7 @@ from episodica.config import RunConfig
 from episodica.types import Shape
 
 SCHEMA = 1
+UNSEEN = "unseen"  # the name of the pool of meta-test classes; tasks are named "1", "2", ...
 
 
 class Mean(BaseModel):
@@ -87,6 +88,8 @@ class Results(BaseModel):
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> "Results":
+        if record["schema"] != SCHEMA:
+            raise ValueError(f"schema {record['schema']}, not {SCHEMA}")
         return cls.model_validate({**record, "schema_": record["schema"]})
 
 
@@ -130,8 +133,8 @@ class Ledger:
         """Per-episode accuracies of one session, by pool ("unseen" or the number of a task) and shape."""
         for shape, rows in self.sessions.items():
             found = {name: values.tolist() for (name, of), values in accuracies.items() if of == shape}
-            unseen = found.pop("unseen")
-            tasks = [OfTask(task=int(n) + 1, **Mean.of(v).model_dump()) for n, v in found.items()]
+            unseen = found.pop(UNSEEN)
+            tasks = [OfTask(task=int(n), **Mean.of(v).model_dump()) for n, v in found.items()]
             row = Session(
                 session=len(rows) + 1,
                 classes_seen=classes,

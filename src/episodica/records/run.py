@@ -4,8 +4,7 @@ Everything is text, NumPy arrays or safetensors; nothing is pickled. One process
 """
 
 import json
-from collections.abc import Mapping
-from os import SEEK_END
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,6 +13,7 @@ import yaml
 from filelock import FileLock, Timeout
 
 from episodica.config import RunConfig, resolve
+from episodica.data.splits import Split
 from episodica.errors import FolderInUse, InputError
 from episodica.records.files import remove_leftovers, write_atomically, write_json, write_text
 from episodica.records.results import Results
@@ -58,14 +58,19 @@ class RunFolder:
             found = load_config(path).run_id
             if found != self.config.run_id:
                 raise InputError(
-                    f"{self.path} holds the run {found}, not {self.config.run_id}: it was renamed or edited; "
-                    "move it away or take another --out"
+                    f"{self.path} holds the run {found}, not {self.config.run_id}: it was renamed, edited or made by "
+                    "another version; move it away or take another --out"
                 )
         else:
             write_text(path, yaml.safe_dump(self.config.tree(), sort_keys=False))
 
-    def results(self) -> Results | None:
-        return load_results(self.path)
+    def finished(self) -> Results | None:
+        """The results of a run that is done. Until then the file is a view of the checkpoints and may be lost."""
+        try:
+            results = load_results(self.path)
+        except InputError:
+            return None
+        return results if results is not None and results.status == "finished" else None
 
     def write(self, name: str, value: Any) -> None:
         write_json(self.path / name, value)
@@ -73,8 +78,37 @@ class RunFolder:
     def write_results(self, results: Results) -> None:
         self.write("results.json", results.to_json())
 
-    def write_split(self, text: str) -> None:
-        write_text(self.path / "split.json", text)
+    def claim_split(self, split: Split, class_names: Sequence[str]) -> None:
+        """Write the split, or make sure that what is there is the one that the data gives now."""
+        path = self.path / "split.json"
+        if not path.exists():
+            return write_text(path, split.to_json(class_names))
+        try:
+            found = json.loads(path.read_text())["hash"]
+        except (ValueError, KeyError, TypeError):
+            raise InputError(f"{path} is damaged: restore it, or take another --out") from None
+        if found != split.hash:
+            raise InputError(
+                f"{self.path} was begun on another split ({found}) than this data gives ({split.hash}): the images "
+                "differ; use the original data.root, or another --out"
+            )
+        return None
+
+    def write_environment(self, environment: dict[str, Any]) -> str | None:
+        """Record what computes; where the run was begun on something else, that is kept and a notice returned."""
+        path, earlier = self.path / "env.json", []
+        if path.exists():
+            before = json.loads(path.read_text())
+            earlier = before.pop("earlier", [])
+            if before != environment:
+                earlier = [*earlier, before]
+        self.write("env.json", {**environment, "earlier": earlier})
+        changed = [
+            key
+            for key in ("threads", "device", "kernel_path", "versions")
+            if earlier and earlier[-1][key] != environment[key]
+        ]
+        return f"continued with other {', '.join(changed)}: the last digits may differ" if changed else None
 
     def write_episodes(self, session: int, accuracies: Mapping[str, np.ndarray]) -> None:
         path = self.path / "episodes" / f"session-{session + 1:03d}.npz"
@@ -87,8 +121,9 @@ class EventLog:
     def __init__(self, path: Path, keep: int) -> None:
         """Lines beyond the first `keep` bytes belong to steps that will be taken again."""
         self._file = path.open("ab")
-        self._file.truncate(min(keep, path.stat().st_size))
-        self._file.seek(0, SEEK_END)
+        whole = path.read_bytes()[:keep].rfind(b"\n") + 1
+        self._file.truncate(whole)
+        self._file.seek(whole)
 
     def __enter__(self) -> Self:
         return self

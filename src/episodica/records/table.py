@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.table import Table
 
-from episodica.config import RunConfig
+from episodica.config import NOT_IN_THE_NUMBERS, RunConfig
 from episodica.records.results import Mean, Results, Session
 from episodica.sweep.grid import flatten
 
@@ -27,41 +27,46 @@ def labels(configs: Sequence[RunConfig]) -> dict[str, str]:
     return named
 
 
+def is_bound(config: RunConfig) -> bool:
+    """Whether the run trains on all tasks at once: one session, which stands where the stream ends."""
+    return config.method.component.merges_tasks  # type: ignore[attr-defined]
+
+
 def joint_of(run: Run, runs: Sequence[Run]) -> Run | None:
     """The bound of a run: joint training in the same setting; of several the one with most episodes a step."""
-    bounds = [other for other in runs if other[1].method == "joint" and _setting(other[0]) == _setting(run[0])]
+    bounds = [other for other in runs if is_bound(other[0]) and _setting(other[0]) == _setting(run[0])]
     return max(bounds, key=lambda bound: bound[0].train.episodes_per_step, default=None)
 
 
 def _setting(config: RunConfig) -> dict[str, Any]:
     """What a run and its bound have in common."""
-    ignored = ("method.", "memory.", "data.root", "device", "threads", "train.episodes_per_step")
-    ignored += ("train.log_every", "train.checkpoint_seconds")
+    ignored = ("method.", "memory.", "train.episodes_per_step", *NOT_IN_THE_NUMBERS)
     return {path: value for path, value in flatten(config.tree()).items() if not path.startswith(ignored)}
 
 
-def results_table(runs: Sequence[Run]) -> Table:
+def results_tables(runs: Sequence[Run]) -> list[Table]:
+    """Three tables, a line a run: accuracy on unseen and on seen classes, and forgetting."""
     sessions = max((config.stream.tasks for config, _ in runs), default=1)
     shown = [s for s in range(1, sessions + 1) if sessions <= COLUMNS or s & (s - 1) == 0 or s == sessions]
-    table = Table(
-        title="Accuracy and forgetting in per cent, with the 95 % interval over episodes",
-        title_style="bold",
-        pad_edge=False,
-    )
-    table.add_column("after session")
-    for s in shown:
-        table.add_column(str(s), justify="right")
-    table.add_column("avg", justify="right")
-    table.add_column("gap to joint", justify="right")
     names = labels([config for config, _ in runs])
-    for title, metric in (("unseen classes", "meta_test"), ("seen classes", "seen")):
-        table.add_row(f"[bold cyan]{title}")
+    tables = []
+    for title, metric in (("unseen classes (meta-test)", "meta_test"), ("seen classes (mean of the tasks)", "seen")):
+        table = _table(f"Accuracy on {title}, % ± 95 % interval", shown, "avg", "gap to joint")
         for run in runs:
-            table.add_row(f"  {names[run[0].run_id]}", *_accuracies(run, metric, shown), _gap(run, runs, metric))
-        table.add_section()
-    table.add_row("[bold cyan]forgetting")
+            table.add_row(names[run[0].run_id], *_accuracies(run, metric, shown), _gap(run, runs, metric))
+        tables.append(table)
+    lost = _table("Forgetting on earlier tasks, points", shown)
     for config, results in runs:
-        table.add_row(f"  {names[config.run_id]}", *_forgetting(results, shown), "", "")
+        if len(results.sessions) > 1:
+            lost.add_row(names[config.run_id], *_forgetting(results, shown))
+    return [*tables, lost] if lost.rows else tables
+
+
+def _table(title: str, shown: Sequence[int], *more: str) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
+    table.add_column("session", no_wrap=True)
+    for heading in (*map(str, shown), *more):
+        table.add_column(heading, justify="right", no_wrap=True)
     return table
 
 
@@ -69,19 +74,18 @@ def _accuracies(run: Run, metric: str, shown: Sequence[int]) -> list[str]:
     config, results = run
     by_session = _by_session(config, results)
     cells = [_cell(getattr(by_session[s], metric)) if s in by_session else "" for s in shown]
-    one = config.method.name == "joint" or results.average is None
+    one = is_bound(config) or results.average is None
     return [*cells, "" if one else f"{100 * getattr(results.average, metric):.1f}"]
 
 
 def _by_session(config: RunConfig, results: Results) -> dict[int, Session]:
-    """Joint training has one session, which stands where the stream ends."""
-    if config.method.name == "joint" and results.sessions:
+    if is_bound(config) and results.sessions:
         return {config.stream.tasks: results.sessions[-1]}
     return {row.session: row for row in results.sessions}
 
 
 def _cell(value: Mean) -> str:
-    return f"{100 * value.mean:.1f} ± {100 * value.ci95:.1f}"
+    return f"{100 * value.mean:.1f}±{100 * value.ci95:.1f}"
 
 
 def _gap(run: Run, runs: Sequence[Run], metric: str) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from episodica.errors import InputError
-from episodica.records.table import Run, labels
+from episodica.records.table import Run, is_bound, labels
 
 PALETTE = (
     "#d55e00",
@@ -39,7 +39,7 @@ def curves(runs: Sequence[Run], path: Path, title: str) -> None:
         panel.spines[["top", "right"]].set_visible(False)
         for i, (config, results) in enumerate(runs):
             colour = PALETTE[i % len(PALETTE)]
-            _line(panel, results.sessions, metric, names[config.run_id], colour, config.method.name == "joint")
+            _line(panel, results.sessions, metric, names[config.run_id], colour, is_bound(config))
         last = max((len(results.sessions) for _, results in runs), default=1)
         panel.set_xticks(range(1, last + 1) if last <= 16 else range(0, last + 1, max(last // 8, 1)))
     shape = runs[0][1].shape

@@ -95,18 +95,21 @@ def nest(flat: Flat) -> dict[str, Any]:
 
 
 def plan(recipe: Recipe, overrides: Mapping[str, Any]) -> list[RunConfig]:
-    """The runs of a recipe, each once; overrides keep the cases that agree with them and take the place of axes."""
+    """The runs of a recipe, each once. Component names on the command line choose among the cases that name any; every
+    other override takes the place of what recipe, axes and cases say."""
     overrides = flatten(overrides)
-    axes = {path: values for path, values in recipe.axes.items() if path not in overrides}
-    points = [recipe.base | overrides | case for case in _agreeing(recipe.cases, overrides)]
+    names = {path: value for path, value in overrides.items() if path.endswith(".name")}
+    values = {path: value for path, value in overrides.items() if path not in names}
+    axes = {path: axis for path, axis in recipe.axes.items() if path not in overrides}
+    points = [recipe.base | names | case | values for case in _agreeing(recipe.cases, names)]
     trees = [tree for point in points for tree in _points(point, axes)]
     runs = {config.run_id: config for config in (resolve(nest(tree)) for tree in _for_each_component(trees))}
     return list(runs.values())
 
 
-def _agreeing(cases: Sequence[Flat], overrides: Flat) -> list[Flat]:
-    """The cases that have a wanted value wherever they say anything, and a bare one for each value that none has."""
-    wanted = {path: value if isinstance(value, list) else [value] for path, value in overrides.items()}
+def _agreeing(cases: Sequence[Flat], names: Flat) -> list[Flat]:
+    """The cases that have a wanted name wherever they say anything, and a bare one for each name that none has."""
+    wanted = {path: value if isinstance(value, list) else [value] for path, value in names.items()}
     agreeing = [case for case in cases if all(value in wanted.get(path, [value]) for path, value in case.items())]
     bare = [
         {path: value}

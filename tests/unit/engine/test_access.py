@@ -6,10 +6,14 @@ from hypothesis import strategies as st
 from episodica.config import AugmentConfig
 from episodica.data import augment
 from episodica.engine.access import Access
-from episodica.rng import generator
+from episodica.learners.protonet import ProtoNet
+from episodica.models.conv4 import Conv4
+from episodica.rng import generator, seeded
 from episodica.types import Pool, Pools
 
 CPU = torch.device("cpu")
+with seeded("learner"):
+    LEARNER = ProtoNet(backbone=Conv4())
 
 
 def test_the_current_task_and_the_memory_can_be_read(make_access, pools, store):
@@ -22,7 +26,8 @@ def test_the_current_task_and_the_memory_can_be_read(make_access, pools, store):
 @given(st.data())
 def test_every_other_row_is_refused(store, stream, data):
     past = Pool.of({c: rows[:2] for c, rows in stream.train[0].by_class().items()})
-    access = Access(store, AugmentConfig(), CPU, Pools(stream.train[1], past), generator, lambda text: None)
+    pools = Pools(stream.train[1], past)
+    access = Access(store, AugmentConfig(), CPU, pools, generator, LEARNER, None, lambda text: None)
     permitted = access.rows.tolist()
     forbidden = sorted(set(range(-len(store), len(store))) - set(permitted))
     rows = data.draw(st.lists(st.sampled_from(permitted), max_size=5))

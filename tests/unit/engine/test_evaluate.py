@@ -44,7 +44,7 @@ def test_fast_and_slow_evaluation_agree(learner, problem, stream, shots, monkeyp
 
 
 def test_unseen_classes_and_every_seen_task_are_examined(learner, problem):
-    for session, tasks in enumerate((["0"], ["0", "1"], ["0", "1", "2"])):
+    for session, tasks in enumerate((["1"], ["1", "2"], ["1", "2", "3"])):
         found = list(examine(learner, problem, session))
         assert [name for name, _, _ in found] == ["unseen", *tasks]
         assert all(shape == problem.config.evaluation_shapes[0] for _, shape, _ in found)
@@ -53,7 +53,7 @@ def test_unseen_classes_and_every_seen_task_are_examined(learner, problem):
 
 def test_every_shape_asked_for_is_examined(learner, problem, make_config):
     config = make_config({"eval.shots": [1, 2], "eval.way": [2, 3]})
-    found = [(s.way, s.shots) for name, s, _ in examine(learner, replace(problem, config=config), 0) if name == "0"]
+    found = [(s.way, s.shots) for name, s, _ in examine(learner, replace(problem, config=config), 0) if name == "1"]
     assert found == [(3, 1), (2, 1), (2, 2), (3, 2)]
 
 

@@ -72,7 +72,7 @@ def test_episodes_that_the_data_cannot_fill_are_refused(load):
 
 def test_small_tasks_are_noticed(make_config, stream):
     (text,) = notices(make_config({"shape.way": 5, "method.p": 0.2}), stream)
-    assert "the smallest task has 3 classes: its episodes are 3-way" in text
+    assert "a test pool has 3 classes: its 5-way questions are 3-way" in text
     assert notices(make_config(), stream) == []
 
 

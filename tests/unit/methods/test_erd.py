@@ -144,11 +144,9 @@ seeds = st.integers(0, 999)
 def test_the_cross_task_sub_episode_has_a_fixed_number_of_past_classes(shape, current, past, data, seed):
     n_past = data.draw(st.integers(0, shape.way))
     draws = ERD(p=n_past / shape.way).draw(pools_of(current, past), shape, partial(generator, seed))
-    way = min(shape.way, current + past if n_past else current)
     for classes in classes_of(draws, "mix"):
-        assert len(set(classes)) == way
-        expected = max(min(n_past, past), way - current)
-        assert sum(c >= current for c in classes) == expected
+        assert len(set(classes)) == len(classes) == min(current, shape.way - n_past) + min(past, n_past)
+        assert sum(c >= current for c in classes) == min(past, n_past)
 
 
 @given(draw_shapes, numbers, numbers, st.sampled_from([0, 1, "rand"]), seeds)

@@ -35,11 +35,9 @@ def test_only_the_few_shot_loss_is_minimised(method, step):
     assert method.loss(step) == {"meta": expected}
 
 
-def test_joint_training_merges_the_tasks_and_fine_tuning_does_not(stream):
-    assert FT().stream(stream) is stream
-    merged = Joint().stream(stream)
-    assert [len(pool) for pool in merged.train] == [sum(len(pool) for pool in stream.train)]
-    assert merged.lengths == (len(stream.train),)
+def test_joint_training_merges_the_tasks_and_fine_tuning_does_not():
+    assert Joint.merges_tasks
+    assert not FT.merges_tasks
 
 
 def test_erd_without_past_classes_and_distillation_is_fine_tuning(pools, step):

@@ -70,7 +70,7 @@ def ledger(make_config) -> Ledger:
     """Two sessions of a run that is examined with 1 and 2 shots."""
     ledger = Ledger(make_config({"eval.shots": [1, 2]}), "hash")
     for session in range(2):
-        names = ["unseen", *map(str, range(session + 1))]
+        names = ["unseen", *map(str, range(1, session + 2))]
         values = {
             (name, shape): np.array([0.2, 0.4]) + 0.1 * shape.shots + 0.1 * place - 0.05 * session
             for shape in ledger.sessions

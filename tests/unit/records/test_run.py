@@ -70,10 +70,14 @@ def test_leftovers_of_a_killed_process_are_removed(tmp_path, config):
 
 def test_results_and_episodes_can_be_read_back(tmp_path, config):
     with RunFolder(tmp_path, config) as folder:
-        assert folder.results() is None
-        results = Ledger(config, "hash").results("running")
+        assert folder.finished() is None
+        folder.write_results(Ledger(config, "hash").results("running"))
+        assert folder.finished() is None
+        results = Ledger(config, "hash").results("finished")
         folder.write_results(results)
-        assert folder.results() == results
+        assert folder.finished() == results
+        (folder.path / "results.json").write_text("{")
+        assert folder.finished() is None
         folder.write_episodes(1, {"3way-1shot-unseen": np.array([0.5, 0.25])})
         with np.load(folder.path / "episodes" / "session-002.npz") as found:
             assert found["3way-1shot-unseen"].tolist() == [0.5, 0.25]
