@@ -14,6 +14,7 @@ import torch
 from conformance.tiny import TINY, outcome, tiny
 from e2e.conftest import Command, words
 from episodica.config import RunConfig
+from episodica.data.glyphs import Glyphs
 from episodica.engine.run import run_one
 from episodica.errors import InputError, Interrupted
 
