@@ -63,7 +63,7 @@ def test_ctrl_c_saves_says_how_to_continue_and_changes_nothing(
     printed, complaints = process.communicate()
     assert process.returncode == 130
     assert "Interrupted; everything is saved. Run the same command again to continue." in printed
-    assert complaints == ""
+    assert complaints == "stopping after this step; press Ctrl-C again to stop at once\n"
     assert json.loads((folder / "results.json").read_text())["status"] == "interrupted"
     (checkpoint,) = (json.loads(path.read_text()) for path in folder.glob("checkpoints/*.json"))
     assert 0 < checkpoint["step"] <= STEPS
