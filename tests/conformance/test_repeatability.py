@@ -68,6 +68,16 @@ def _global_state() -> dict[str, object]:
     }
 
 
+def test_the_host_gets_its_number_of_threads_back(tmp_path: Path) -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(before + 1)
+    try:
+        run_one(tiny({"threads": 1}), tmp_path, lambda event: None)
+        assert torch.get_num_threads() == before + 1
+    finally:
+        torch.set_num_threads(before)
+
+
 @pytest.mark.parametrize("overrides", [{"eval.seed": 1}, {"eval.shots": [1, 2]}, {"eval.episodes": 30}])
 def test_evaluation_never_influences_training(overrides: dict[str, object], plain: Run) -> None:
     assert weights(plain(tiny(overrides))) == weights(plain(tiny()))

@@ -37,6 +37,8 @@ def run_one(config: RunConfig, out: Path, watch: Tell, stop: Callable[[], bool] 
             trainer = Trainer(problem, folder, watch, stop)
             try:
                 trainer.run()
+            except InputError:
+                raise  # what cannot be continued is left as it was found
             except BaseException as error:
                 status = "interrupted" if isinstance(error, Interrupted | KeyboardInterrupt) else "failed"
                 with suppress(OSError):  # a full disk is one of the reasons to be here
