@@ -221,16 +221,19 @@ class RunConfig(Section):
 
     @property
     def run_id(self) -> str:
-        """A stable hash of what decides the numbers; where the files lie and what computes them does not."""
-        tree = self.tree() | {"memory": self.memory_rules.model_dump(mode="json")}
-        if not self.method.component.replays:  # type: ignore[attr-defined]
-            del tree["memory"]
+        """A stable hash of what decides the numbers; where the files lie and what computes them does not.
+
+        Only what differs from the defaults is in it, so a field that a later version adds leaves the ids as they are.
+        """
+        tree = self.model_dump(mode="json", exclude_defaults=True)
+        for section in SECTION_KINDS:
+            tree[section] = {**tree.get(section, {}), "name": getattr(self, section).name}
+        replays = self.method.component.replays  # type: ignore[attr-defined]
+        tree["memory"] = self.memory_rules.model_dump(mode="json", exclude_defaults=True) if replays else {}
         for path in NOT_IN_THE_NUMBERS:
-            *sections, key = path.split(".")
-            section = tree
-            for name in sections:
-                section = section[name]
-            del section[key]
+            section, _, key = path.rpartition(".")
+            (tree.get(section, {}) if section else tree).pop(key, None)
+        tree = {key: value for key, value in tree.items() if value != {}}
         text = json.dumps(tree, sort_keys=True, separators=(",", ":"))
         return f"{self.method.name}-{blake2b(text.encode(), digest_size=6).hexdigest()}"
 
