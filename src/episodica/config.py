@@ -161,6 +161,8 @@ class EvalConfig(Section):
     """one or several shots; by default that of training"""
     queries: int = Field(default=15, ge=1)
     """queries of each class"""
+    centroids: Literal["auto", "raw", "normalised"] = "auto"
+    """embeddings and class means as they are, or scaled to length 1; auto: what the method prefers"""
     seed: int = Field(default=0, ge=0)
     """decides the evaluation episodes, together with the split"""
 
@@ -215,6 +217,12 @@ class RunConfig(Section):
         ways, shots = self.eval.way or (self.shape.way,), self.eval.shots or (self.shape.shots,)
         asked = [(self.shape.way, self.shape.shots), *((way, k) for way in ways for k in shots)]
         return tuple(Shape(way, k, self.eval.queries, self.eval.episodes) for way, k in dict.fromkeys(asked))
+
+    @property
+    def normalised(self) -> bool:
+        """Whether evaluation scales embeddings and class means to length 1."""
+        chosen = self.eval.centroids
+        return (self.method.component.centroids if chosen == "auto" else chosen) == "normalised"  # type: ignore[attr-defined]
 
     def tree(self) -> dict[str, Any]:
         return self.model_dump(mode="json")

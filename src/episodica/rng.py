@@ -6,13 +6,31 @@ the uninterrupted run drew, without any random state in its checkpoints, and not
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from hashlib import blake2b
 
 import torch
 from torch import Generator
 
 Generators = Callable[[str], Generator]
-"""A generator for each name, as a method sees it: the engine has bound (seed, session, step)."""
+"""A generator for each name: the engine has bound seed and session."""
+
+
+@dataclass(frozen=True)
+class StepGenerators:
+    """A generator for each name that a step draws for, and how much of the session lies behind that step."""
+
+    seed: int
+    session: int
+    step: int
+    steps: int
+
+    def __call__(self, name: str) -> Generator:
+        return generator(self.seed, self.session, self.step, name)
+
+    @property
+    def done(self) -> float:
+        return self.step / self.steps
 
 
 def generator(*key: int | str) -> Generator:

@@ -76,6 +76,14 @@ class Episodes:
 
 
 @dataclass(frozen=True, eq=False)
+class Batch:
+    """Images with their place in a growing classifier, for methods that do not learn from episodes."""
+
+    rows: Tensor  # [M]
+    labels: Tensor  # [M]
+
+
+@dataclass(frozen=True, eq=False)
 class Embedded:
     """Episodes after the encoder. Queries are flattened class by class, as `labels` says."""
 
@@ -95,3 +103,12 @@ class Embedded:
     @property
     def images(self) -> Tensor:  # [B, N * (K + Q), *E]
         return torch.cat([self.support.flatten(1, 2), self.query], dim=1)
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddedBatch:
+    """A batch after the encoder, with the maps of every block on the way."""
+
+    features: Tensor  # [M, D]
+    maps: tuple[Tensor, ...]  # of each block [M, channels, side, side]
+    labels: Tensor  # [M]

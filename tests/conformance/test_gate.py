@@ -15,7 +15,7 @@ from episodica.engine.problem import load_problem
 from episodica.engine.run import run_one
 from episodica.methods.erd import ERD
 from episodica.methods.method import Method, Step
-from episodica.rng import Generators
+from episodica.rng import StepGenerators
 from episodica.types import Episodes, Pools, Shape
 
 SHORT = {"train.epochs": 1, "train.episodes": 1, "eval.episodes": 2}
@@ -47,7 +47,7 @@ def intruder(scratch_registry: None) -> type[Method]:
             self.access, self.pools = access, pools
             self.intrude("begin")
 
-        def draw(self, pools: Pools, shape: Shape, rng: Generators) -> Mapping[str, Episodes]:
+        def draw(self, pools: Pools, shape: Shape, rng: StepGenerators) -> Mapping[str, Episodes]:
             drawn = super().draw(pools, shape, rng)
             if self.hook != "draw" or pools.past is None:
                 return drawn

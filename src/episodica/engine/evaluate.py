@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import torch
 from torch import Generator, Tensor
+from torch.nn.functional import normalize
 
 from episodica.data.sampling import draw_classes, draw_images
 from episodica.engine.embedder import Embeddings, embed_all
@@ -25,19 +26,24 @@ def examine(learner: Learner, problem: Problem, session: int) -> Iterator[tuple[
     pools = {UNSEEN: stream.unseen} | {str(task + 1): stream.test[task] for task in stream.seen(session)}
     for name, pool in pools.items():
         rows = pool.images()
-        embeddings = Embeddings.of(rows, embed_all(learner, rows, problem.pixels))
+        table = embed_all(learner, rows, problem.pixels)
+        embeddings = Embeddings.of(rows, normalize(table) if config.normalised else table)
         for shape in config.evaluation_shapes:
             g = generator("evaluation", config.eval.seed, name, shape.way, shape.shots)
-            yield name, shape, episode_accuracies(learner, embeddings, pool, shape, g)
+            yield name, shape, episode_accuracies(learner, embeddings, pool, shape, g, normalised=config.normalised)
 
 
-def episode_accuracies(learner: Learner, embeddings: Embeddings, pool: Pool, shape: Shape, g: Generator) -> Tensor:
+def episode_accuracies(
+    learner: Learner, embeddings: Embeddings, pool: Pool, shape: Shape, g: Generator, *, normalised: bool = False
+) -> Tensor:
     """Share of queries answered rightly in each of B episodes drawn from a pool. [B]"""
     found = []
     with torch.no_grad():
         for classes in draw_classes(pool, shape, g).split(EPISODES_AT_ONCE):
             episodes = draw_images(pool, classes, shape, g)
             batch = Embedded.of(embeddings[episodes.rows], episodes.shots)
-            answers = learner.classify(batch).argmax(-1)
+            prototypes = learner.prototypes(batch.support)
+            scores = learner.scores(normalize(prototypes, dim=-1) if normalised else prototypes, batch.query)
+            answers = scores.argmax(-1)
             found.append((answers == batch.labels).float().mean(-1).cpu())
     return torch.cat(found)

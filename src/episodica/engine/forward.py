@@ -1,8 +1,9 @@
 """From drawn rows to embeddings: one gather, one augmentation, one student forward, and the old model when asked."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
 from functools import cached_property
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -11,8 +12,11 @@ from episodica.engine.access import Access
 from episodica.engine.embedder import Embeddings
 from episodica.learners.learner import Learner
 from episodica.methods.method import Step
-from episodica.rng import Generators
-from episodica.types import Embedded, Episodes
+from episodica.models.backbone import Backbone
+from episodica.rng import StepGenerators
+from episodica.types import Batch, Embedded, EmbeddedBatch, Episodes
+
+Value = TypeVar("Value")
 
 
 def frozen(learner: Learner) -> Learner:
@@ -34,23 +38,36 @@ class Forward:
         self._split_bn = split_bn
         self._cached = cache
 
-    def __call__(self, draws: Mapping[str, Episodes], rng: Generators) -> Step:
-        """Each sub-episode has its own random views, so that leaving one out changes no pixel of another."""
+    def __call__(self, draws: Mapping[str, Episodes | Batch], rng: StepGenerators) -> Step:
+        """Everything drawn has its own random views, so that leaving one out changes no pixel of another."""
         images = {
-            name: self._access.augmented(episodes.rows.flatten(), rng(f"engine.augment.{name}"))
-            for name, episodes in draws.items()
+            name: self._access.augmented(drawn.rows.flatten(), rng(f"engine.augment.{name}"))
+            for name, drawn in draws.items()
         }
-        pixels = torch.cat(list(images.values()))
-        embeddings = self._student_by_part(draws, pixels) if self._split_bn else self._learner.embed(pixels)
-        parts = embeddings.split([len(part) for part in images.values()])
-        new = {name: _embedded(part, draws[name]) for name, part in zip(draws, parts, strict=True)}
-        old = Lazy(draws, lambda name: _embedded(self._old(draws[name], images[name]), draws[name]))
-        return Step(self._learner, new, self._teacher, old)
+        episodes = {name: drawn for name, drawn in draws.items() if isinstance(drawn, Episodes)}
+        batches = {name: drawn for name, drawn in draws.items() if isinstance(drawn, Batch)}
+        return Step(
+            self._learner,
+            self._new(episodes, images),
+            self._teacher,
+            Lazy(episodes, lambda name: _embedded(self._old(episodes[name], images[name]), episodes[name])),
+            rng,
+            {name: _embedded_batch(self._learner.backbone, images[name], batch) for name, batch in batches.items()},
+            Lazy(batches, lambda name: self._old_batch(batches[name], images[name])),
+        )
 
-    def _student_by_part(self, draws: Mapping[str, Episodes], pixels: Tensor) -> Tensor:
+    def _new(self, episodes: Mapping[str, Episodes], images: Mapping[str, Tensor]) -> dict[str, Embedded]:
+        if not episodes:
+            return {}
+        pixels = torch.cat([images[name] for name in episodes])
+        embeddings = self._student_by_part(episodes.values(), pixels) if self._split_bn else self._learner.embed(pixels)
+        parts = embeddings.split([drawn.rows.numel() for drawn in episodes.values()])
+        return {name: _embedded(part, drawn) for (name, drawn), part in zip(episodes.items(), parts, strict=True)}
+
+    def _student_by_part(self, draws: Iterable[Episodes], pixels: Tensor) -> Tensor:
         """Each support set and each query set of each episode as a batch of its own."""
         places, start = [], 0
-        for episodes in draws.values():
+        for episodes in draws:
             numbers = start + torch.arange(episodes.rows.numel()).view(episodes.rows.shape)
             for one in numbers:
                 places += [one[:, : episodes.shots].flatten(), one[:, episodes.shots :].flatten()]
@@ -65,6 +82,11 @@ class Forward:
         with torch.no_grad():
             return self._teacher.embed(pixels)
 
+    def _old_batch(self, batch: Batch, pixels: Tensor) -> EmbeddedBatch:
+        assert self._teacher is not None, "the first session has no old model"
+        with torch.no_grad():
+            return _embedded_batch(self._teacher.backbone, pixels, batch)
+
     @cached_property
     def _table(self) -> Embeddings:
         """The old model's embedding of every permitted image."""
@@ -73,14 +95,14 @@ class Forward:
         return Embeddings.of(rows, self._access.embed(self._teacher, rows))
 
 
-class Lazy(Mapping[str, Embedded]):
+class Lazy(Mapping[str, Value]):
     """A mapping whose values are computed once, when asked for."""
 
-    def __init__(self, names: Mapping[str, object], compute: Callable[[str], Embedded]) -> None:
+    def __init__(self, names: Iterable[str], compute: Callable[[str], Value]) -> None:
         self._names, self._compute = tuple(names), compute
-        self._known: dict[str, Embedded] = {}
+        self._known: dict[str, Value] = {}
 
-    def __getitem__(self, name: str) -> Embedded:
+    def __getitem__(self, name: str) -> Value:
         if name not in self._names:
             raise KeyError(name)
         if name not in self._known:
@@ -96,3 +118,8 @@ class Lazy(Mapping[str, Embedded]):
 
 def _embedded(embeddings: Tensor, episodes: Episodes) -> Embedded:
     return Embedded.of(embeddings.unflatten(0, tuple(episodes.rows.shape)), episodes.shots)
+
+
+def _embedded_batch(backbone: Backbone, pixels: Tensor, batch: Batch) -> EmbeddedBatch:
+    maps = backbone.maps(pixels)
+    return EmbeddedBatch(backbone.pool(maps[-1]).flatten(1), maps, batch.labels.to(pixels.device))

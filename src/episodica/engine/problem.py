@@ -81,6 +81,7 @@ def split_of(config: RunConfig, dataset: Dataset, arrays: Arrays) -> Split:
 def new_learner(config: RunConfig, device: torch.device) -> Learner:
     with seeded("initialisation", config.seed):
         learner: Learner = config.learner.build(backbone=config.backbone.build())
+        config.method.build().adapt(learner)
     return learner.to(device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 

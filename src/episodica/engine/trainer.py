@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.optim import Adam, Optimizer
+from torch.optim import Optimizer
 
 from episodica.engine import checkpoint
 from episodica.engine.access import Access
@@ -19,8 +19,8 @@ from episodica.errors import Interrupted
 from episodica.memory import Memory
 from episodica.records.results import Ledger
 from episodica.records.run import EventLog, RunFolder
-from episodica.rng import generator
-from episodica.types import Episodes, Pools
+from episodica.rng import StepGenerators, generator
+from episodica.types import Batch, Episodes, Pools
 
 Tell = Callable[[Mapping[str, Any]], None]
 
@@ -62,7 +62,8 @@ class Trainer:
         if not tensors:
             self._tell("session", classes=len(pools.current), memory=len(self.memory))
             self.method.begin(access, pools)
-        optimizer = Adam([*self.learner.parameters(), *self.method.parameters()], lr=self.config.train.lr, fused=True)
+        parameters = [*self.learner.parameters(), *self.method.parameters()]
+        optimizer = self.method.optimizer(parameters, self.config.train)
         checkpoint.restore_optimizer(optimizer, tensors)
 
         self._train(pools, self._forward(access, teacher), optimizer)
@@ -79,7 +80,7 @@ class Trainer:
 
     @property
     def steps(self) -> int:
-        return self.epochs * self.config.train.episodes
+        return self.method.steps(self.epochs * self.config.train.episodes, self.config.training_shape)
 
     def _forward(self, access: Access, teacher: Any) -> Forward:
         """The old model's embeddings are cached exactly where each image has one view and is drawn once on average."""
@@ -99,10 +100,10 @@ class Trainer:
         self.method.train()
         while self.step < self.steps:
             started = time.perf_counter()
-            epoch = self.step // train.episodes
+            epoch = self.epochs * self.step // self.steps
             for group in optimizer.param_groups:
-                group["lr"] = train.lr * train.decay ** (train.parts * epoch // self.epochs)
-            rng = partial(generator, self.config.seed, self.session, self.step)
+                group["lr"] = self.method.rate(self.step, self.steps, train)
+            rng = StepGenerators(self.config.seed, self.session, self.step, self.steps)
             draws = self.method.draw(pools, shape, rng)
             if self.step == 0:
                 self._notice_narrow(draws)
@@ -154,9 +155,9 @@ class Trainer:
     def _notice(self, text: str) -> None:
         self._tell("notice", text=text)
 
-    def _notice_narrow(self, draws: Mapping[str, Episodes]) -> None:
-        for name, episodes in draws.items():
-            way = episodes.rows.shape[1]
+    def _notice_narrow(self, draws: Mapping[str, Episodes | Batch]) -> None:
+        for name, drawn in draws.items():
+            way = drawn.rows.shape[1] if isinstance(drawn, Episodes) else self.config.shape.way
             if way < self.config.shape.way:
                 self._notice(f"session {self.session + 1} has classes for {way}-way `{name}` episodes only")
 

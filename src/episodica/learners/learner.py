@@ -16,7 +16,7 @@ class Learner(nn.Module, Component, kind="learner"):
     exemplars: ClassVar[str]  # the rule by which a memory chooses for this learner, unless told otherwise
 
     def embed(self, images: Tensor) -> Tensor:  # [M, 3, S, S] -> [M, *E]
-        return self.backbone(images)
+        raise NotImplementedError
 
     def prototypes(self, support: Tensor) -> Tensor:  # [B, N, K, *E] -> one classifier an episode
         raise NotImplementedError

@@ -17,6 +17,9 @@ class ProtoNet(Learner, name="protonet"):
 
     exemplars: ClassVar[str] = "ntc"
 
+    def embed(self, images: Tensor) -> Tensor:  # [M, 3, S, S] -> [M, D]
+        return self.backbone(images)
+
     def prototypes(self, support: Tensor) -> Tensor:  # [B, N, K, D] -> [B, N, D]
         return support.float().mean(dim=2)
 

@@ -16,7 +16,7 @@ from episodica.data.sampling import choose, choose_mixed, draw_episodes, draw_im
 from episodica.learners.learner import Learner
 from episodica.learners.protonet import ProtoNet
 from episodica.methods.method import Method, Step, current_episodes, meta_term
-from episodica.rng import Generators
+from episodica.rng import StepGenerators
 from episodica.types import Episodes, Pool, Pools, Shape
 
 
@@ -56,7 +56,7 @@ class ERD(Method, name="erd"):
         if self.cross == "released" and not issubclass(learner, ProtoNet):
             raise ValueError("cross: released compares embeddings with prototypes, which only ProtoNets have")
 
-    def draw(self, pools: Pools, shape: Shape, rng: Generators) -> Mapping[str, Episodes]:
+    def draw(self, pools: Pools, shape: Shape, rng: StepGenerators) -> Mapping[str, Episodes]:
         if pools.past is None:
             return current_episodes(pools, shape, rng)
         mix, used = self._cross_task(pools, pools.past, shape, rng)
@@ -67,7 +67,7 @@ class ERD(Method, name="erd"):
         others = choose(len(pools.past), way, shape.episodes, g, avoid=used)
         return {"mix": mix, "exemplar": draw_images(pools.past, others, shape, g)}
 
-    def _cross_task(self, pools: Pools, past: Pool, shape: Shape, rng: Generators) -> tuple[Episodes, Tensor]:
+    def _cross_task(self, pools: Pools, past: Pool, shape: Shape, rng: StepGenerators) -> tuple[Episodes, Tensor]:
         """The cross-task sub-episode, and which past classes it uses [B, past classes]."""
         g, current = rng("mix"), len(pools.current)
         used = torch.zeros(shape.episodes, current + len(past), dtype=torch.bool)

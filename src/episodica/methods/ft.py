@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from torch import Tensor
 
 from episodica.methods.method import Method, Step, current_episodes, meta_term
-from episodica.rng import Generators
+from episodica.rng import StepGenerators
 from episodica.types import Episodes, Pools, Shape
 
 
 class FT(Method, name="ft"):
     """Episodic training on the current task only; nothing protects what was learned before."""
 
-    def draw(self, pools: Pools, shape: Shape, rng: Generators) -> Mapping[str, Episodes]:
+    def draw(self, pools: Pools, shape: Shape, rng: StepGenerators) -> Mapping[str, Episodes]:
         return current_episodes(pools, shape, rng)
 
     def loss(self, step: Step) -> dict[str, Tensor]:

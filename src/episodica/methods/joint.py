@@ -9,7 +9,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from episodica.methods.method import Method, Step, current_episodes, meta_term
-from episodica.rng import Generators
+from episodica.rng import StepGenerators
 from episodica.types import Episodes, Pools, Shape
 
 
@@ -18,7 +18,7 @@ class Joint(Method, name="joint"):
 
     merges_tasks: ClassVar[bool] = True
 
-    def draw(self, pools: Pools, shape: Shape, rng: Generators) -> Mapping[str, Episodes]:
+    def draw(self, pools: Pools, shape: Shape, rng: StepGenerators) -> Mapping[str, Episodes]:
         return current_episodes(pools, shape, rng)
 
     def loss(self, step: Step) -> dict[str, Tensor]:

@@ -1,27 +1,32 @@
 """The contract of a method: what it draws, and which loss terms it computes from the embeddings. Nothing else."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
 
 from torch import Tensor, nn
+from torch.optim import Adam, Optimizer
 
+from episodica.config import TrainConfig
 from episodica.data.sampling import draw_episodes
 from episodica.engine.access import Access
 from episodica.learners.learner import Learner
 from episodica.registry import Component
-from episodica.rng import Generators
-from episodica.types import Embedded, Episodes, Pools, Shape
+from episodica.rng import StepGenerators
+from episodica.types import Batch, Embedded, EmbeddedBatch, Episodes, Pools, Shape
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """What the engine hands to `loss`: the drawn sub-episodes by name, embedded by the new and by the old model."""
+    """What the engine hands to `loss`: all that was drawn, by name, embedded by the new and by the old model."""
 
     learner: Learner
     new: Mapping[str, Embedded]
     teacher: Learner | None  # the frozen model of the previous session; none in the first
     old: Mapping[str, Embedded]  # computed when asked for
+    rng: StepGenerators
+    new_batches: Mapping[str, EmbeddedBatch] = field(default_factory=dict)
+    old_batches: Mapping[str, EmbeddedBatch] = field(default_factory=dict)  # computed when asked for
 
 
 class Method(nn.Module, Component, kind="method"):
@@ -29,14 +34,31 @@ class Method(nn.Module, Component, kind="method"):
 
     replays: ClassVar[bool] = False  # whether it draws exemplars of past classes, so that a memory must be kept
     merges_tasks: ClassVar[bool] = False  # whether it trains on all tasks at once: a bound, not an incremental method
+    centroids: ClassVar[Literal["raw", "normalised"]] = "raw"  # how its embedding is evaluated, unless told otherwise
 
     def check(self, shape: Shape, learner: type[Learner]) -> None:
         """Raise a ValueError where the hyper-parameters do not fit the episodes or the learner."""
 
+    def adapt(self, learner: Learner) -> None:
+        """Change a fresh learner where the method needs another architecture."""
+
+    def steps(self, episodic: int, shape: Shape) -> int:
+        """Steps of a session in which an episodic method makes `episodic` of them."""
+        return episodic
+
+    def optimizer(self, parameters: list[nn.Parameter], train: TrainConfig) -> Optimizer:
+        """A new one for every session."""
+        return Adam(parameters, lr=train.lr, fused=True)
+
+    def rate(self, step: int, steps: int, train: TrainConfig) -> float:
+        """The learning rate of a step: it falls by a factor after each of the equal parts of a session's epochs."""
+        epoch, epochs = step // train.episodes, steps // train.episodes
+        return train.lr * train.decay ** (train.parts * epoch // epochs)
+
     def begin(self, access: Access, pools: Pools) -> None:
         """Before the first step of a session, but not where one is continued: what it finds belongs into buffers."""
 
-    def draw(self, pools: Pools, shape: Shape, rng: Generators) -> Mapping[str, Episodes]:
+    def draw(self, pools: Pools, shape: Shape, rng: StepGenerators) -> Mapping[str, Episodes | Batch]:
         raise NotImplementedError
 
     def loss(self, step: Step) -> dict[str, Tensor]:
@@ -47,7 +69,7 @@ class Method(nn.Module, Component, kind="method"):
         """After the last step of a session, when the memory has chosen."""
 
 
-def current_episodes(pools: Pools, shape: Shape, rng: Generators) -> dict[str, Episodes]:
+def current_episodes(pools: Pools, shape: Shape, rng: StepGenerators) -> dict[str, Episodes]:
     """Episodes of the current task alone: all that there is in the first session."""
     return {"mix": draw_episodes(pools.current, shape, rng("mix"))}
 

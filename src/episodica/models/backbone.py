@@ -1,5 +1,6 @@
 """The contract of a backbone: images become feature maps, block by block."""
 
+from itertools import accumulate
 from typing import ClassVar
 
 from torch import Tensor, nn
@@ -8,13 +9,28 @@ from episodica.registry import Component
 
 
 class Backbone(nn.Module, Component, kind="backbone"):
-    """`blocks` are applied one after another; `out_shape` is the shape of an embedding for a given image size."""
+    """`blocks` are applied one after another, and what the last one gives is pooled to an embedding."""
 
     blocks: nn.Sequential
     smallest: ClassVar[int]  # image, in pixels of a side, of which anything is left at the end
 
+    def map_shape(self, size: int) -> tuple[int, int, int]:
+        """Channels and sides of the last block's maps for images of this size."""
+        raise NotImplementedError
+
     def out_shape(self, size: int) -> tuple[int, ...]:
         raise NotImplementedError
 
-    def forward(self, images: Tensor) -> Tensor:  # [M, 3, S, S] -> [M, *out_shape]
+    def pool(self, maps: Tensor) -> Tensor:  # of the last block -> [M, *out_shape]
         raise NotImplementedError
+
+    def drop_last_activation(self) -> None:
+        """Leave out the non-linearity of the last block, so that embeddings have both signs."""
+        raise NotImplementedError
+
+    def maps(self, images: Tensor) -> tuple[Tensor, ...]:
+        """What each block gives. [M, channels, side, side]"""
+        return tuple(accumulate(self.blocks, lambda x, block: block(x), initial=images))[1:]
+
+    def forward(self, images: Tensor) -> Tensor:  # [M, 3, S, S] -> [M, *out_shape]
+        return self.pool(self.blocks(images))

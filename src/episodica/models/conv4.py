@@ -30,13 +30,20 @@ class Conv4(Backbone, name="conv4"):
         widths = (3, *CHANNELS[self.width])
         self.blocks = nn.Sequential(*(block(i, o) for i, o in pairwise(widths)))
 
-    def out_shape(self, size: int) -> tuple[int, ...]:
-        channels = CHANNELS[self.width][-1]
-        return (channels,) if self.width == "released" else (channels * (size // 16) ** 2,)
+    def map_shape(self, size: int) -> tuple[int, int, int]:
+        return CHANNELS[self.width][-1], size // 16, size // 16
 
-    def forward(self, images: Tensor) -> Tensor:
-        maps = self.blocks(images)
+    def out_shape(self, size: int) -> tuple[int, ...]:
+        channels, height, width = self.map_shape(size)
+        return (channels,) if self.width == "released" else (channels * height * width,)
+
+    def pool(self, maps: Tensor) -> Tensor:
         return maps.amax((2, 3)) if self.width == "released" else maps.flatten(1)
+
+    def drop_last_activation(self) -> None:
+        last = self.blocks[-1]
+        assert isinstance(last, nn.Sequential)
+        last[-1] = nn.Identity()
 
 
 def block(inputs: int, outputs: int) -> nn.Sequential:

@@ -1,7 +1,6 @@
 """The one forward of a step against explicit calls of the encoder."""
 
 from copy import deepcopy
-from functools import partial
 
 import pytest
 import torch
@@ -9,23 +8,24 @@ from torch import Tensor
 
 from episodica.engine.forward import Forward, Lazy, frozen
 from episodica.methods.erd import ERD
-from episodica.rng import generator
+from episodica.rng import StepGenerators
 from episodica.types import Embedded, Shape
 
+RNG = StepGenerators(0, 0, 0, 1)
 STILL = {"crop": "none", "flip": False, "brightness": 0.0, "contrast": 0.0, "colour": 0.0}
 
 
 @pytest.fixture
 def draw(pools):
     def draw(episodes: int = 1):
-        return ERD(p="rand").draw(pools, Shape(3, 2, 1, episodes), generator)
+        return ERD(p="rand").draw(pools, Shape(3, 2, 1, episodes), RNG)
 
     return draw
 
 
 def views(access, draws) -> Tensor:
     """The random views of a step, each sub-episode with its own generator."""
-    parts = [access.augmented(e.rows.flatten(), generator(f"engine.augment.{name}")) for name, e in draws.items()]
+    parts = [access.augmented(e.rows.flatten(), RNG(f"engine.augment.{name}")) for name, e in draws.items()]
     return torch.cat(parts)
 
 
@@ -43,7 +43,7 @@ def assert_same_state(one, other) -> None:
 @pytest.mark.parametrize("episodes", [1, 2])
 def test_joint_batch_norm_is_one_batch_of_all_images(make_access, learner, draw, episodes):
     access, twin, draws = make_access(), deepcopy(learner), draw(episodes)
-    step = Forward(access, learner, None, split_bn=False, cache=False)(draws, generator)
+    step = Forward(access, learner, None, split_bn=False, cache=False)(draws, RNG)
     expected = twin.embed(views(access, draws))
     assert torch.equal(torch.cat([flat(step.new[name]) for name in draws]), expected)
     assert_same_state(learner, twin)
@@ -55,7 +55,7 @@ def test_joint_batch_norm_is_one_batch_of_all_images(make_access, learner, draw,
 )
 def test_split_batch_norm_embeds_every_support_and_query_set_apart(make_access, learner, draw, episodes):
     access, twin, draws = make_access(), deepcopy(learner), draw(episodes)
-    step = Forward(access, learner, None, split_bn=True, cache=False)(draws, generator)
+    step = Forward(access, learner, None, split_bn=True, cache=False)(draws, RNG)
     seen = views(access, draws)
     for name, part in zip(draws, seen.split([e.rows.numel() for e in draws.values()]), strict=True):
         images = part.unflatten(0, draws[name].rows.shape)
@@ -70,7 +70,7 @@ def test_split_batch_norm_embeds_every_support_and_query_set_apart(make_access, 
 
 def test_split_and_joint_differ(make_access, learner, draw):
     steps = [
-        Forward(make_access(), deepcopy(learner), None, split_bn=split, cache=False)(draw(), generator)
+        Forward(make_access(), deepcopy(learner), None, split_bn=split, cache=False)(draw(), RNG)
         for split in (False, True)
     ]
     assert not torch.allclose(steps[0].new["mix"].query, steps[1].new["mix"].query)
@@ -78,7 +78,7 @@ def test_split_and_joint_differ(make_access, learner, draw):
 
 def test_the_old_model_sees_the_same_pixels(make_access, learner, teacher, draw):
     access, draws = make_access(), draw()
-    step = Forward(access, learner, teacher, split_bn=False, cache=False)(draws, generator)
+    step = Forward(access, learner, teacher, split_bn=False, cache=False)(draws, RNG)
     parts = views(access, draws).split([e.rows.numel() for e in draws.values()])
     for name, part in zip(draws, parts, strict=True):
         assert torch.equal(flat(step.old[name]), teacher.embed(part))
@@ -88,7 +88,7 @@ def test_cached_embeddings_are_those_of_a_direct_pass(make_access, learner, teac
     """Equal up to rounding: kernels may sum in another order for another batch size."""
     access, draws = make_access(**STILL), draw(2)
     direct, cached = (
-        Forward(access, learner, teacher, split_bn=False, cache=cache)(draws, generator) for cache in (False, True)
+        Forward(access, learner, teacher, split_bn=False, cache=cache)(draws, RNG) for cache in (False, True)
     )
     for name in draws:
         torch.testing.assert_close(flat(cached.old[name]), flat(direct.old[name]), rtol=1e-5, atol=1e-6)
@@ -101,7 +101,7 @@ def test_the_cache_embeds_every_image_once(make_access, learner, teacher, draw, 
     access = make_access(**STILL)
     forward = Forward(access, learner, teacher, split_bn=False, cache=True)
     for seed in range(3):
-        step = forward(draw(), partial(generator, seed))
+        step = forward(draw(), StepGenerators(seed, 0, 0, 1))
         for name in step.old:
             assert len(step.old[name].support)
     assert sum(embedded) == len(access.rows)
@@ -114,7 +114,7 @@ def test_the_old_model_is_never_trained(make_access, learner, draw, cache):
     learner.train()
     access = make_access(**STILL)
     forward = Forward(access, learner, teacher, split_bn=False, cache=cache)
-    step = forward(draw(), generator)
+    step = forward(draw(), RNG)
     assert not any(old.support.requires_grad or old.query.requires_grad for old in step.old.values())
     terms = ERD().loss(step)
     torch.stack(list(terms.values())).sum().backward()
@@ -130,7 +130,7 @@ def test_rows_outside_the_session_never_reach_a_model(make_access, learner, teac
     draws["mix"].rows[0, 0, 0] = int(stream.unseen.images()[0])
     for cache in (False, True):
         with pytest.raises(PermissionError):
-            Forward(make_access(**STILL), learner, teacher, split_bn=False, cache=cache)(draws, generator)
+            Forward(make_access(**STILL), learner, teacher, split_bn=False, cache=cache)(draws, RNG)
 
 
 def test_only_what_is_asked_for_is_computed_and_only_once():
@@ -151,7 +151,7 @@ def test_only_what_is_asked_for_is_computed_and_only_once():
 def test_leaving_a_sub_episode_out_changes_no_pixel_of_another(make_access, learner, teacher, draw):
     draws = draw()
     alone, both = (
-        Forward(make_access(), deepcopy(learner), teacher, split_bn=False, cache=False)(some, generator)
+        Forward(make_access(), deepcopy(learner), teacher, split_bn=False, cache=False)(some, RNG)
         for some in ({"mix": draws["mix"]}, draws)
     )
     torch.testing.assert_close(flat(alone.old["mix"]), flat(both.old["mix"]))

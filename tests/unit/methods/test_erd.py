@@ -1,7 +1,6 @@
 """Equations 5-8 as loops over numbers, and what the two sub-episodes may hold."""
 
 import math
-from functools import partial
 from itertools import product
 
 import pytest
@@ -12,8 +11,10 @@ from hypothesis import strategies as st
 from episodica.learners.learner import Learner
 from episodica.methods.erd import ERD
 from episodica.methods.method import Step
-from episodica.rng import generator
+from episodica.rng import StepGenerators, generator
 from episodica.types import Embedded, Pool, Pools, Shape
+
+RNG = StepGenerators(0, 0, 0, 1)
 
 Vector = list[float]
 WAY, QUERIES, WIDTH = 3, 2, 4
@@ -90,28 +91,28 @@ def test_terms_are_those_of_the_equations(learner: Learner, teacher: Learner, sh
     method = ERD(lambda_m=0.7, lambda_e=1.3, cross=cross, kl_clamp=clamp)
     for seed in range(3):
         new, old = embedded(shots, episodes, seed, "new"), embedded(shots, episodes, seed, "old")
-        terms = method.loss(Step(learner, new, teacher, old))
+        terms = method.loss(Step(learner, new, teacher, old, RNG))
         found = {name: term.item() for name, term in terms.items()}
         assert found == pytest.approx(slow_terms(method, new, old), rel=1e-4, abs=1e-5)
 
 
 @pytest.mark.parametrize("cross", ["paper", "released"])
 def test_terms_without_weight_are_left_out(learner, teacher, cross):
-    step = Step(learner, embedded(1, 1, "new"), teacher, embedded(1, 1, "old"))
+    step = Step(learner, embedded(1, 1, "new"), teacher, embedded(1, 1, "old"), RNG)
     for lambda_m, lambda_e in product((0.0, 0.5), repeat=2):
         terms = ERD(lambda_m=lambda_m, lambda_e=lambda_e, cross=cross).loss(step)
         assert set(terms) == {"meta"} | ({"distill_m"} if lambda_m else set()) | ({"distill_e"} if lambda_e else set())
 
 
 def test_the_first_session_only_learns(learner):
-    assert set(ERD().loss(Step(learner, embedded(1, 1, "new"), None, {}))) == {"meta"}
+    assert set(ERD().loss(Step(learner, embedded(1, 1, "new"), None, {}, RNG))) == {"meta"}
 
 
 @pytest.mark.parametrize("cross", ["paper", "released"])
 def test_every_term_teaches_the_student(learner, teacher, cross):
     new = embedded(1, 1, "new")
     leaves = {name: e.support.requires_grad_() for name, e in new.items()}
-    terms = ERD(cross=cross).loss(Step(learner, new, teacher, embedded(1, 1, "old")))
+    terms = ERD(cross=cross).loss(Step(learner, new, teacher, embedded(1, 1, "old"), RNG))
     for name, of in (("meta", "mix"), ("distill_m", "mix"), ("distill_e", "exemplar")):
         (gradient,) = torch.autograd.grad(terms[name], leaves[of], retain_graph=True)
         assert gradient.abs().max() > 0
@@ -143,7 +144,7 @@ seeds = st.integers(0, 999)
 @given(draw_shapes, numbers, numbers, st.data(), seeds)
 def test_the_cross_task_sub_episode_has_a_fixed_number_of_past_classes(shape, current, past, data, seed):
     n_past = data.draw(st.integers(0, shape.way))
-    draws = ERD(p=n_past / shape.way).draw(pools_of(current, past), shape, partial(generator, seed))
+    draws = ERD(p=n_past / shape.way).draw(pools_of(current, past), shape, StepGenerators(seed, 0, 0, 1))
     for classes in classes_of(draws, "mix"):
         assert len(set(classes)) == len(classes) == min(current, shape.way - n_past) + min(past, n_past)
         assert sum(c >= current for c in classes) == min(past, n_past)
@@ -151,7 +152,7 @@ def test_the_cross_task_sub_episode_has_a_fixed_number_of_past_classes(shape, cu
 
 @given(draw_shapes, numbers, numbers, st.sampled_from([0, 1, "rand"]), seeds)
 def test_the_exemplar_sub_episode_is_past_and_apart_while_it_can_be(shape, current, past, p, seed):
-    draws = ERD(p=p).draw(pools_of(current, past), shape, partial(generator, seed))
+    draws = ERD(p=p).draw(pools_of(current, past), shape, StepGenerators(seed, 0, 0, 1))
     assert set(draws) == {"mix", "exemplar"}
     for mixed, replayed in zip(classes_of(draws, "mix"), classes_of(draws, "exemplar"), strict=True):
         way = min(shape.way, past)
@@ -163,7 +164,7 @@ def test_the_exemplar_sub_episode_is_past_and_apart_while_it_can_be(shape, curre
 
 @given(draw_shapes, seeds)
 def test_both_sub_episodes_have_the_shape_asked_for(shape, seed):
-    draws = ERD(p=1).draw(pools_of(9, 9), shape, partial(generator, seed))
+    draws = ERD(p=1).draw(pools_of(9, 9), shape, StepGenerators(seed, 0, 0, 1))
     for episodes in draws.values():
         assert episodes.rows.shape == (shape.episodes, shape.way, shape.shots + shape.queries)
         assert episodes.shots == shape.shots
@@ -171,7 +172,7 @@ def test_both_sub_episodes_have_the_shape_asked_for(shape, seed):
 
 
 def past_counts(method: ERD, current: int = 8, past: int = 8, episodes: int = 4000) -> torch.Tensor:
-    draws = method.draw(pools_of(current, past), Shape(5, 1, 1, episodes), partial(generator, 0))
+    draws = method.draw(pools_of(current, past), Shape(5, 1, 1, episodes), StepGenerators(0, 0, 0, 1))
     return (torch.tensor(classes_of(draws, "mix")) >= current).sum(1)
 
 
@@ -183,12 +184,12 @@ def test_binomial_numbers_have_the_binomial_distribution(p):
 
 
 def test_rand_is_uniform_over_all_seen_classes(looks_uniform):
-    draws = ERD(p="rand").draw(pools_of(4, 9), Shape(5, 1, 1, 5000), partial(generator, 0))
+    draws = ERD(p="rand").draw(pools_of(4, 9), Shape(5, 1, 1, 5000), StepGenerators(0, 0, 0, 1))
     assert looks_uniform(torch.bincount(torch.tensor(classes_of(draws, "mix")).flatten()))
 
 
 def test_every_class_is_reached_on_both_sides(looks_uniform):
-    draws = ERD(p=0.4).draw(pools_of(6, 7), Shape(5, 1, 1, 5000), partial(generator, 0))
+    draws = ERD(p=0.4).draw(pools_of(6, 7), Shape(5, 1, 1, 5000), StepGenerators(0, 0, 0, 1))
     mixed = torch.bincount(torch.tensor(classes_of(draws, "mix")).flatten())
     assert looks_uniform(mixed[:6])
     assert looks_uniform(mixed[6:])
@@ -211,20 +212,20 @@ def test_an_exemplar_sub_episode_that_nothing_uses_is_not_drawn(fields, drawn):
         asked.append(name)
         return generator(name)
 
-    draws = ERD(**fields).draw(pools_of(5, 5), Shape(5, 1, 2), rng)
+    draws = ERD(**fields).draw(pools_of(5, 5), Shape(5, 1, 2), rng)  # type: ignore[arg-type]
     assert set(draws) == set(asked) == ({"mix", "exemplar"} if drawn else {"mix"})
 
 
 @pytest.mark.parametrize("p", [0, 0.2, "rand"])
 def test_switching_a_term_off_leaves_the_cross_task_sub_episode_as_it_was(p):
-    pools, shape, rng = pools_of(5, 9), Shape(5, 1, 3, 2), partial(generator, 7)
+    pools, shape, rng = pools_of(5, 9), Shape(5, 1, 3, 2), StepGenerators(7, 0, 0, 1)
     both = ERD(p=p).draw(pools, shape, rng)
     alone = ERD(p=p, lambda_e=0).draw(pools, shape, rng)
     assert torch.equal(both["mix"].rows, alone["mix"].rows)
 
 
 def test_the_first_session_draws_the_current_task_alone():
-    assert set(ERD().draw(pools_of(5, 0), Shape(5, 1, 2), generator)) == {"mix"}
+    assert set(ERD().draw(pools_of(5, 0), Shape(5, 1, 2), StepGenerators(0, 0, 0, 1))) == {"mix"}
 
 
 # --- what does not fit -----------------------------------------------------------------------------------------------

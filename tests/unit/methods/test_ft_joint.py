@@ -1,5 +1,3 @@
-from functools import partial
-
 import pytest
 import torch
 
@@ -7,8 +5,10 @@ from episodica.methods.erd import ERD
 from episodica.methods.ft import FT
 from episodica.methods.joint import Joint
 from episodica.methods.method import Step
-from episodica.rng import generator
+from episodica.rng import StepGenerators, generator
 from episodica.types import Embedded, Shape
+
+RNG = StepGenerators(0, 0, 0, 1)
 
 SHAPE = Shape(3, 1, 2, episodes=2)
 
@@ -18,12 +18,12 @@ def step(learner, teacher) -> Step:
     new, old = (
         {"mix": Embedded.of(torch.randn(2, 3, 3, 4, generator=generator(who)), shots=1)} for who in ("new", "old")
     )
-    return Step(learner, new, teacher, old)
+    return Step(learner, new, teacher, old, RNG)
 
 
 @pytest.mark.parametrize("method", [FT(), Joint()])
 def test_only_the_current_task_is_drawn(method, pools):
-    draws = method.draw(pools, SHAPE, generator)
+    draws = method.draw(pools, SHAPE, StepGenerators(0, 0, 0, 1))
     assert set(draws) == {"mix"}
     assert set(draws["mix"].rows.flatten().tolist()) <= set(pools.current.images().tolist())
 
@@ -41,7 +41,7 @@ def test_joint_training_merges_the_tasks_and_fine_tuning_does_not():
 
 
 def test_erd_without_past_classes_and_distillation_is_fine_tuning(pools, step):
-    plain, rng = ERD(p=0, lambda_m=0, lambda_e=0), partial(generator, 3)
+    plain, rng = ERD(p=0, lambda_m=0, lambda_e=0), StepGenerators(3, 0, 0, 1)
     ours, theirs = plain.draw(pools, SHAPE, rng), FT().draw(pools, SHAPE, rng)
     assert ours.keys() == theirs.keys()
     assert torch.equal(ours["mix"].rows, theirs["mix"].rows)
