@@ -89,7 +89,7 @@ class MemoryConfig(Section):
     total: int | None = Field(default=None, ge=1)
     """budget shared by all seen classes; the largest class gives way"""
     select: Literal["auto", "ntc", "random", "herding", "rb"] = "auto"
-    """nearest to centre, random, herding, near centre or boundary; auto: what the learner prefers"""
+    """nearest to centre, random, herding, near centre or boundary; auto: what the method or else the learner prefers"""
     drop: Literal["random", "farthest"] = "random"
     """which exemplar of the largest class goes when the total is exceeded"""
 
@@ -198,10 +198,11 @@ class RunConfig(Section):
 
     @property
     def memory_rules(self) -> MemoryConfig:
-        """The memory's config with the rule that the learner prefers, where none is chosen."""
+        """The memory's config with the rule that the method or else the learner prefers, where none is chosen."""
         if self.memory.select != "auto":
             return self.memory
-        return self.memory.model_copy(update={"select": self.learner.component.exemplars})  # type: ignore[attr-defined]
+        preferred = self.method.component.exemplars or self.learner.component.exemplars  # type: ignore[attr-defined]
+        return self.memory.model_copy(update={"select": preferred})
 
     @property
     def epochs(self) -> int:

@@ -47,7 +47,7 @@ def load_problem(config: RunConfig, tell: Progress = silent) -> Problem:
         stream = stream.merged()
     stream.check(config.training_shape, config.evaluation_shapes)
     if method.replays:
-        _check_memory(config, stream)
+        _check_memory(config, stream, method.least_exemplars(config.training_shape))
     store = ImageStore(arrays.images)
     size, smallest = config.augment.size or store.size, config.backbone.component.smallest  # type: ignore[attr-defined]
     if size < smallest:
@@ -91,16 +91,17 @@ def new_method(config: RunConfig, device: torch.device) -> Method:
     return method.to(device)
 
 
-def _check_memory(config: RunConfig, stream: TaskStream) -> None:
+def _check_memory(config: RunConfig, stream: TaskStream, needed: int) -> None:
     """Before any training: the memory must be able to fill an episode in every later session."""
     past = sum(len(pool) for pool in stream.train[:-1])
     if not past:
         return
-    fewest, shots = Memory(config.memory_rules).smallest(past), config.shape.shots
-    if fewest < shots + 1:
+    fewest = Memory(config.memory_rules).smallest(past)
+    if fewest < needed:
         raise InputError(
-            f"{shots}-shot episodes need at least {shots + 1} exemplars a class, but the memory leaves {fewest} for "
-            f"each of {past} past classes: raise memory.per_class or memory.total, or lower shape.shots"
+            f"{config.shape.shots}-shot {config.method.name} needs at least {needed} exemplars a class, but the memory "
+            f"leaves {fewest} for each of {past} past classes: raise memory.per_class or memory.total, or lower "
+            "shape.shots"
         )
 
 

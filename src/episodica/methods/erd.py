@@ -8,16 +8,15 @@ sub-episode). Where paper and released code differ, both are here and the paper'
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
-import torch
 from pydantic import Field
 from torch import Tensor
 
-from episodica.data.sampling import choose, choose_mixed, draw_episodes, draw_images, effective_way
 from episodica.learners.learner import Learner
 from episodica.learners.protonet import ProtoNet
 from episodica.methods.method import Method, Step, current_episodes, meta_term
+from episodica.methods.replay import check_share, cross_task, exemplars_only
 from episodica.rng import StepGenerators
-from episodica.types import Episodes, Pool, Pools, Shape
+from episodica.types import Episodes, Pools, Shape
 
 
 class ERD(Method, name="erd"):
@@ -48,41 +47,25 @@ class ERD(Method, name="erd"):
     ] = 0.0
 
     def check(self, shape: Shape, learner: type[Learner]) -> None:
-        if self.p != "rand" and self.strategy == "fixed" and not (shape.way * self.p + 1e-9) % 1 < 1e-6:
-            raise ValueError(
-                f"p = {self.p} of a {shape.way}-way episode is {shape.way * self.p:g} classes, not a whole number: "
-                "change p or the way, or set strategy: binomial"
-            )
+        if isinstance(self.p, float) and self.strategy == "fixed":
+            check_share(self.p, shape.way)
         if self.cross == "released" and not issubclass(learner, ProtoNet):
             raise ValueError("cross: released compares embeddings with prototypes, which only ProtoNets have")
+
+    @property
+    def _draws_exemplar_episodes(self) -> bool:
+        return bool(self.lambda_e or (self.lambda_m and self.cross == "released"))
+
+    def least_exemplars(self, shape: Shape) -> int:
+        return shape.shots + 1 if self.p or self._draws_exemplar_episodes else 1
 
     def draw(self, pools: Pools, shape: Shape, rng: StepGenerators) -> Mapping[str, Episodes]:
         if pools.past is None:
             return current_episodes(pools, shape, rng)
-        mix, used = self._cross_task(pools, pools.past, shape, rng)
-        if not (self.lambda_e or (self.lambda_m and self.cross == "released")):
+        mix, used = cross_task(pools, pools.past, shape, self.p, self.strategy, rng)
+        if not self._draws_exemplar_episodes:
             return {"mix": mix}
-        way = effective_way(len(pools.past), shape.way)
-        g = rng("exemplar")
-        others = choose(len(pools.past), way, shape.episodes, g, avoid=used)
-        return {"mix": mix, "exemplar": draw_images(pools.past, others, shape, g)}
-
-    def _cross_task(self, pools: Pools, past: Pool, shape: Shape, rng: StepGenerators) -> tuple[Episodes, Tensor]:
-        """The cross-task sub-episode, and which past classes it uses [B, past classes]."""
-        g, current = rng("mix"), len(pools.current)
-        used = torch.zeros(shape.episodes, current + len(past), dtype=torch.bool)
-        if self.p == 0:
-            return draw_episodes(pools.current, shape, g), used[:, current:]
-        if self.p == "rand":
-            classes = choose(len(pools.seen), effective_way(len(pools.seen), shape.way), shape.episodes, g)
-        else:
-            share = round(shape.way * self.p)
-            way = effective_way(min(current, shape.way - share) + min(len(past), share), shape.way)
-            n_past = torch.full((shape.episodes,), share)
-            if self.strategy == "binomial":
-                n_past = (torch.rand(shape.episodes, way, generator=g) < self.p).sum(1)
-            classes = choose_mixed(current, len(past), n_past, way, g)
-        return draw_images(pools.seen, classes, shape, g), used.scatter_(1, classes, True)[:, current:]
+        return {"mix": mix, "exemplar": exemplars_only(pools.past, shape, rng, avoid=used)}
 
     def loss(self, step: Step) -> dict[str, Tensor]:
         learner, teacher, terms = step.learner, step.teacher, meta_term(step)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
@@ -34,13 +34,18 @@ class Method(nn.Module, Component, kind="method"):
 
     replays: ClassVar[bool] = False  # whether it draws exemplars of past classes, so that a memory must be kept
     merges_tasks: ClassVar[bool] = False  # whether it trains on all tasks at once: a bound, not an incremental method
-    centroids: ClassVar[Literal["raw", "normalised"]] = "raw"  # how its embedding is evaluated, unless told otherwise
+    exemplars: ClassVar[str | None] = None  # the rule by which its memory chooses; by default the learner's
+    centroids: ClassVar[str] = "raw"  # how its embedding is evaluated, unless told otherwise
 
     def check(self, shape: Shape, learner: type[Learner]) -> None:
         """Raise a ValueError where the hyper-parameters do not fit the episodes or the learner."""
 
     def adapt(self, learner: Learner) -> None:
         """Change a fresh learner where the method needs another architecture."""
+
+    def least_exemplars(self, shape: Shape) -> int:
+        """How many exemplars of a class it cannot do without."""
+        return 1
 
     def steps(self, episodic: int, shape: Shape) -> int:
         """Steps of a session in which an episodic method makes `episodic` of them."""

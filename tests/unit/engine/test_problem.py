@@ -56,7 +56,7 @@ def test_pixels_are_the_plain_view_of_any_image(load, store):
 
 @pytest.mark.parametrize("budget", [{"memory.per_class": 1}, {"memory.total": 13}])
 def test_a_memory_too_small_for_an_episode_is_refused_before_training(load, budget):
-    with pytest.raises(InputError, match=r"1-shot episodes need at least 2 exemplars .* 7 past classes: raise memory"):
+    with pytest.raises(InputError, match=r"1-shot erd needs at least 2 exemplars .* 7 past classes: raise memory"):
         load(**budget)
     load(**budget, **{"method.name": "ft"})
 

@@ -1,0 +1,136 @@
+"""PODNet (Douillard, Cord, Ollion, Robert, Valle, ECCV 2020) as a baseline that learns a representation.
+
+Each class has several proxies and is scored by a soft choice among them (local similarity classifier). The pooled maps
+of every block, and the embedding, must stay near the previous network's (pooled outputs distillation). At the end of a
+session the classifier alone is tuned on class-balanced batches.
+"""
+
+from collections.abc import Mapping
+from dataclasses import field
+from math import cos, pi, sqrt
+from typing import Annotated, ClassVar
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor, nn
+from torch.optim import SGD, Optimizer
+
+from episodica.config import TrainConfig
+from episodica.engine.access import Access
+from episodica.learners.learner import Learner
+from episodica.methods.batches import (
+    arrived,
+    batch_steps,
+    draw_balanced_batch,
+    draw_batch,
+    draw_of_each,
+    features,
+    require_centroids,
+    uniform,
+)
+from episodica.methods.method import Method, Step
+from episodica.rng import StepGenerators
+from episodica.types import Batch, Pools, Shape
+
+
+class PODNet(Method, name="podnet"):
+    """Several proxies a class, and distillation of the pooled maps of every block."""
+
+    replays: ClassVar[bool] = True
+    exemplars: ClassVar[str | None] = "herding"
+    centroids: ClassVar[str] = "normalised"
+
+    batch: Annotated[int, Field(ge=2, description="images of a step")] = 128
+    lr: Annotated[float, Field(gt=0, description="learning rate, falling to 0 along a cosine")] = 0.1
+    momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
+    weight_decay: Annotated[float, Field(ge=0)] = 5e-4
+    proxies: Annotated[int, Field(ge=1, description="proxies of a class")] = 10
+    margin: Annotated[float, Field(ge=0, description="margin of the classification loss")] = 0.6
+    spatial: Annotated[float, Field(ge=0, description="weight of POD-spatial, times sqrt(seen / new classes)")] = 3.0
+    flat: Annotated[float, Field(ge=0, description="weight of POD-flat, times sqrt(seen / new classes)")] = 1.0
+    tuning: Annotated[
+        float, Field(ge=0, lt=1, description="last share of a session in which the classifier alone is tuned")
+    ] = 0.1
+    tuning_lr: Annotated[float, Field(gt=0, description="learning rate of that tuning")] = 0.05
+
+    weight: nn.Parameter = field(init=False)  # [C, proxies, D]
+    log_scale: nn.Parameter = field(init=False)
+    new_classes: Tensor = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.weight, self.log_scale = nn.Parameter(torch.empty(0, 0, 0)), nn.Parameter(torch.tensor(0.0))
+        self.register_buffer("new_classes", torch.tensor(0))
+
+    def check(self, shape: Shape, learner: type[Learner]) -> None:
+        require_centroids(learner)
+
+    def steps(self, episodic: int, shape: Shape) -> int:
+        return batch_steps(episodic, shape, self.batch)
+
+    def optimizer(self, parameters: list[nn.Parameter], train: TrainConfig) -> Optimizer:
+        return SGD(parameters, lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay)
+
+    @property
+    def _end_of_learning(self) -> float:
+        """The share of the session after which the classifier alone is tuned; there is no need to in the first."""
+        return 1.0 if len(self.weight) == self.new_classes else 1 - self.tuning
+
+    def rate(self, step: int, steps: int, train: TrainConfig) -> float:
+        progress = step / (steps * self._end_of_learning)
+        return self.tuning_lr if progress >= 1 else self.lr * (1 + cos(pi * progress)) / 2
+
+    def begin(self, access: Access, pools: Pools) -> None:
+        """Proxies of the first classes are random, those of later ones start at images of their class."""
+        g = access.rng("classifier")
+        self.new_classes.fill_(len(pools.current))
+        if pools.past is None:
+            one = features(access, pools.current.images()[:1])
+            shape = (len(pools.current), self.proxies, one.shape[1])
+            self.weight = nn.Parameter(uniform(shape, 1 / sqrt(one.shape[1]), g, one))
+            return
+        rows = draw_of_each(pools.current, self.proxies, g)
+        starts = F.normalize(features(access, rows.flatten()), dim=-1).unflatten(0, tuple(rows.shape))
+        old = self.weight.detach()
+        self.weight = nn.Parameter(torch.cat([old, starts * old.norm(dim=-1).mean()]))
+
+    def draw(self, pools: Pools, shape: Shape, rng: StepGenerators) -> Mapping[str, Batch]:
+        draw = draw_batch if rng.done < self._end_of_learning else draw_balanced_batch
+        return {"mix": draw(arrived(pools), self.batch, rng("mix"))}
+
+    def loss(self, step: Step) -> dict[str, Tensor]:
+        new = step.new_batches["mix"]
+        if step.rng.done >= self._end_of_learning:
+            return {"tune": self._nca(new.features.detach(), new.labels)}
+        terms = {"classify": self._nca(new.features, new.labels)}
+        if step.teacher is not None:
+            old = step.old_batches["mix"]
+            growth = sqrt(len(self.weight) / self.new_classes.item())
+            pooled = [pod_spatial(a, b) for a, b in zip(new.maps, old.maps, strict=True)]
+            terms["pod_spatial"] = self.spatial * growth * torch.stack(pooled).mean()
+            terms["pod_flat"] = self.flat * growth * (1 - F.cosine_similarity(new.features, old.features)).mean()
+        return terms
+
+    def _nca(self, features: Tensor, labels: Tensor) -> Tensor:
+        """The own class, less a margin, against the others alone; what is won already counts as nothing.
+
+        The learned scale stays positive: below zero the margin alone would make the loss vanish.
+        """
+        scale = self.log_scale.exp()
+        scores = scale * similarities(features.float(), self.weight)
+        own = scores.gather(1, labels[:, None])[:, 0] - scale * self.margin
+        others = scores.scatter(1, labels[:, None], -torch.inf).logsumexp(1)
+        return (others - own).clamp_min(0).mean()
+
+
+def similarities(features: Tensor, proxies: Tensor) -> Tensor:
+    """Local similarity classifier: the mean of a class's cosines, weighted by their softmax. [M, C]"""
+    cosines = torch.einsum("md,cpd->mcp", F.normalize(features), F.normalize(proxies, dim=-1))
+    return (cosines.softmax(-1) * cosines).sum(-1)
+
+
+def pod_spatial(new: Tensor, old: Tensor) -> Tensor:
+    """Distance of the squared maps, summed over rows and over columns and then normalised; mean over images."""
+    profiles = (torch.cat([m.square().sum(2).flatten(1), m.square().sum(3).flatten(1)], 1) for m in (new, old))
+    a, b = (F.normalize(profile) for profile in profiles)
+    return (a - b).norm(dim=1).mean()
