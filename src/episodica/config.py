@@ -72,6 +72,8 @@ class StreamConfig(Section):
     """test images of each stream class; by default the paper's number for the data set"""
     unseen_classes: int | None = Field(default=None, ge=2)
     """classes held out for meta-test; by default the paper's number for the data set"""
+    validation_classes: int = Field(default=0, ge=0)
+    """last classes of the stream that stand in for the meta-test ones, which stay untouched: for choosing settings"""
 
 
 class ShapeConfig(Section):

@@ -41,19 +41,27 @@ def make_split(
     seed: int,
     test_per_class: int,
     unseen: int | Sequence[int],
+    validation: int = 0,
     fingerprint: str = "",
     groups: Sequence[int] | None = None,
     names: Sequence[str] | None = None,
 ) -> Split:
-    """`unseen` is a number of classes to hold out, or the classes that the publisher of the set has chosen."""
+    """`unseen` is a number of classes to hold out, or the classes that the publisher of the set has chosen.
+
+    With `validation` the last classes of the stream leave it and take their place, so that settings can be chosen
+    without a look at them.
+    """
     classes = int(labels.max()) + 1
     unseen_classes = unseen if isinstance(unseen, int) else len(unseen)
-    stream_classes = classes - unseen_classes
+    stream_classes = classes - unseen_classes - validation
     if stream_classes < 2 * tasks:
+        held_out = f"{unseen_classes} unseen ones" + (f" and {validation} for validation" if validation else "")
         raise InputError(
-            f"stream.tasks = {tasks}: {classes} classes less {unseen_classes} unseen ones leave {stream_classes}, and "
+            f"stream.tasks = {tasks}: {classes} classes less {held_out} leave {stream_classes}, and "
             f"a task needs at least 2: use at most {max(stream_classes // 2, 0)} tasks or fewer stream.unseen_classes"
         )
+    if validation == 1:
+        raise InputError("stream.validation_classes = 1: few-shot questions need at least 2 classes")
     ordered = _class_order(classes, unseen_classes, order, seed, groups)
     if not isinstance(unseen, int):
         ordered = [c for c in ordered if c not in set(unseen)] + sorted(unseen)
@@ -69,7 +77,7 @@ def make_split(
     return Split(
         train=tuple({c: by_class[c][test_per_class:] for c in part} for part in parts),
         test=tuple({c: by_class[c][:test_per_class] for c in part} for part in parts),
-        unseen={c: by_class[c] for c in ordered[stream_classes:]},
+        unseen={c: by_class[c] for c in ordered[stream_classes : -unseen_classes if validation else None]},
         fingerprint=fingerprint,
     )
 

@@ -72,6 +72,7 @@ def split_of(config: RunConfig, dataset: Dataset, arrays: Arrays) -> Split:
         seed=asked.seed,
         test_per_class=asked.test_per_class or dataset.test_per_class(counts),
         unseen=arrays.unseen or asked.unseen_classes or dataset.unseen_classes(len(counts)),
+        validation=asked.validation_classes,
         fingerprint=arrays.fingerprint,
         groups=arrays.groups,
         names=arrays.class_names,

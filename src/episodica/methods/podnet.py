@@ -8,7 +8,7 @@ session the classifier alone is tuned on class-balanced batches.
 from collections.abc import Mapping
 from dataclasses import field
 from math import cos, pi, sqrt
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
@@ -46,7 +46,11 @@ class PODNet(Method, name="podnet"):
     momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
     weight_decay: Annotated[float, Field(ge=0)] = 5e-4
     proxies: Annotated[int, Field(ge=1, description="proxies of a class")] = 10
-    margin: Annotated[float, Field(ge=0, description="margin of the classification loss")] = 0.6
+    nca: Annotated[
+        Literal["paper", "released"],
+        Field(description="classification loss with a margin on the own class, or as in the released code"),
+    ] = "paper"
+    margin: Annotated[float, Field(ge=0, description="margin of the paper's classification loss")] = 0.6
     spatial: Annotated[float, Field(ge=0, description="weight of POD-spatial, times sqrt(seen / new classes)")] = 3.0
     flat: Annotated[float, Field(ge=0, description="weight of POD-flat, times sqrt(seen / new classes)")] = 1.0
     tuning: Annotated[
@@ -112,15 +116,18 @@ class PODNet(Method, name="podnet"):
         return terms
 
     def _nca(self, features: Tensor, labels: Tensor) -> Tensor:
-        """The own class, less a margin, against the others alone; what is won already counts as nothing.
+        """The own class against the others alone.
 
-        The learned scale stays positive: below zero the margin alone would make the loss vanish.
+        The learned scale is kept positive: below zero the paper's margin alone would make the loss vanish. The released
+        code takes the margin off every class, where it cancels, and counts the own class as a constant.
         """
-        scale = self.log_scale.exp()
+        scale, own = self.log_scale.exp(), labels[:, None]
         scores = scale * similarities(features.float(), self.weight)
-        own = scores.gather(1, labels[:, None])[:, 0] - scale * self.margin
-        others = scores.scatter(1, labels[:, None], -torch.inf).logsumexp(1)
-        return (others - own).clamp_min(0).mean()
+        if self.nca == "released":
+            top = scores.detach().amax(1, keepdim=True)
+            return (scores.scatter(1, own, top.expand_as(own)).logsumexp(1) - scores.gather(1, own)[:, 0]).mean()
+        others = scores.scatter(1, own, -torch.inf).logsumexp(1)
+        return (others - scores.gather(1, own)[:, 0] + scale * self.margin).clamp_min(0).mean()
 
 
 def similarities(features: Tensor, proxies: Tensor) -> Tensor:

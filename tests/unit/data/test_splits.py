@@ -46,6 +46,21 @@ def test_a_split_is_disjoint_and_complete(asked):
     assert len(split.unseen) == fields["unseen"]
 
 
+@given(asked_splits(), st.integers(2, 4))
+def test_validation_classes_come_from_the_end_of_the_stream_and_leave_the_unseen_alone(asked, validation):
+    labels, fields = asked
+    whole = make_split(labels, **fields | {"tasks": 1})
+    stream = list(whole.train[0])
+    if len(stream) - validation < 2:
+        with pytest.raises(InputError, match="for validation leave"):
+            make_split(labels, **fields | {"tasks": 1}, validation=validation)
+        return
+    split = make_split(labels, **fields | {"tasks": 1}, validation=validation)
+    assert list(split.train[0]) == stream[:-validation]
+    assert list(split.unseen) == stream[-validation:]
+    assert not set(split.unseen) & set(whole.unseen)
+
+
 @given(asked_splits())
 def test_a_split_is_reproducible_and_its_hash_says_so(asked):
     labels, fields = asked
