@@ -45,7 +45,7 @@ def test_the_seed_decides_the_draws(method: str, learner: str, tmp_path: Path, m
         batches.clear()
         with pytest.raises(Interrupted):
             run_one(tiny({"seed": seed}, method=method, learner=learner), tmp_path, lambda event: None, lambda: True)
-        firsts.append(batches[0])
+        firsts.append(list(batches))
     assert firsts[0] != firsts[1]
 
 

@@ -13,11 +13,13 @@ from torch import Tensor
 
 from episodica.config import RunConfig
 from episodica.errors import InputError
-from episodica.registry import components
+from episodica.registry import components, find, settings_of
 from episodica.sweep.grid import Recipe, plan
 
 SESSIONS, EPOCHS, EPISODES = 3, 2, 2
 STEPS = EPOCHS * EPISODES
+QUERIES = 3
+EPISODE = 5 * (1 + QUERIES)  # images
 
 TINY: dict[str, Any] = {
     "data.name": "glyphs",
@@ -30,7 +32,7 @@ TINY: dict[str, Any] = {
     "backbone.name": "conv4",
     "learner.name": "protonet",
     "method.name": "erd",
-    "shape.queries": 3,
+    "shape.queries": QUERIES,
     "memory.per_class": 5,
     "train.epochs": EPOCHS,
     "train.episodes": EPISODES,
@@ -43,7 +45,9 @@ TINY: dict[str, Any] = {
 
 def tiny(overrides: Mapping[str, Any] | None = None, **names: str) -> RunConfig:
     """The tiny config with changes; `tiny(method="ft")` picks components by name."""
-    chosen = {f"{section}.name": name for section, name in names.items()}
+    chosen: dict[str, Any] = {f"{section}.name": name for section, name in names.items()}
+    if "batch" in settings_of(find("method", names.get("method", "erd"))).model_fields:
+        chosen["method.batch"] = EPISODE  # so that a session has as many steps whatever the method
     (config,) = plan(Recipe("tiny"), {**TINY, **chosen, **(overrides or {})})
     return config
 
