@@ -114,17 +114,31 @@ def _run_all(name: str, configs: Sequence[Any], out: Path) -> int:
 
 def _show_results(name: str, runs: Sequence[Any], out: Path) -> None:
     from episodica.records.table import results_tables
+    from episodica.report.aggregate import lines
     from episodica.report.figures import curves
 
     for table in results_tables(runs):
         screen.print(table)
     picture = out / f"{name}.png"
     try:
-        curves(runs, picture, f"{name}: {runs[0][1].dataset}, {runs[0][1].tasks} tasks")
+        curves(lines(runs), [picture], f"{name}: {runs[0][1].dataset}, {runs[0][1].tasks} tasks")
         drawn = f", the curves are in {picture}"
     except (InputError, OSError) as error:
         drawn = f" (no picture: {error})"
     screen.print(f"Everything was written to {out}/: a folder for each run{drawn}.", soft_wrap=True)
+
+
+@app.command
+def report(
+    *folders: Annotated[Path, Parameter(help="run folders, or folders that hold run folders")],
+    out: Annotated[Path, Parameter(help="folder for the report")] = Path("report"),
+) -> int:
+    """Write what runs have measured: tables in the paper's form with its numbers beside ours, and curves."""
+    from episodica.report.write import write_report
+
+    written = write_report(folders or (Path("runs"),), out)
+    screen.print(f"The report is {written}", soft_wrap=True)
+    return OK
 
 
 @app.command(name="list")

@@ -34,11 +34,11 @@ def is_bound(config: RunConfig) -> bool:
 
 def joint_of(run: Run, runs: Sequence[Run]) -> Run | None:
     """The bound of a run: joint training in the same setting; of several the one with most episodes a step."""
-    bounds = [other for other in runs if is_bound(other[0]) and _setting(other[0]) == _setting(run[0])]
+    bounds = [other for other in runs if is_bound(other[0]) and setting(other[0]) == setting(run[0])]
     return max(bounds, key=lambda bound: bound[0].train.episodes_per_step, default=None)
 
 
-def _setting(config: RunConfig) -> dict[str, Any]:
+def setting(config: RunConfig) -> dict[str, Any]:
     """What a run and its bound have in common."""
     ignored = ("method.", "memory.", "train.episodes_per_step", *NOT_IN_THE_NUMBERS)
     return {path: value for path, value in flatten(config.tree()).items() if not path.startswith(ignored)}

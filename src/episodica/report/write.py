@@ -1,0 +1,81 @@
+"""A report on run folders: tables, curves and paired comparisons, in one Markdown file with pictures."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from episodica.config import RunConfig
+from episodica.errors import InputError
+from episodica.records.files import write_text
+from episodica.records.results import Mean
+from episodica.records.run import load_config, load_results
+from episodica.records.table import Run
+from episodica.report.aggregate import Line, lines
+from episodica.report.figures import curves
+from episodica.report.markdown import METRICS, accuracy_table
+from episodica.report.paired import paired
+from episodica.report.paper import place_in_paper
+
+PICTURES = ("curves.svg", "curves.png")
+
+
+def write_report(folders: Sequence[Path], out: Path) -> Path:
+    found = find_runs(folders)
+    table = sorted(lines([run for run, _ in found]), key=lambda line: (line.bound, place_in_paper(line.config)))
+    where = {config.run_id: folder for (config, _), folder in found}
+    first = found[0][0][1]
+    title = f"{first.dataset}, {first.tasks} tasks, {first.shape['way']}-way {first.shape['shots']}-shot"
+    out.mkdir(parents=True, exist_ok=True)
+    curves(table, [out / name for name in PICTURES], title)
+    parts = [f"# {title}\n", "Accuracy in %, with its 95 % interval: over seeds where there are several, else over"]
+    parts[-1] += " episodes. In brackets: the paper's number.\n"
+    parts += [f"## {heading}\n\n{accuracy_table(table, metric)}" for metric, heading in METRICS.items()]
+    parts.append(f"![accuracy by session]({PICTURES[0]})\n")
+    parts.append(_paired_section(table, where))
+    parts.append(_runs_section(table))
+    write_text(out / "report.md", "\n".join(part for part in parts if part))
+    return out / "report.md"
+
+
+def find_runs(folders: Sequence[Path]) -> list[tuple[Run, Path]]:
+    """Every run with results in the folders or below them."""
+    paths = sorted({path.parent for folder in folders for path in folder.rglob("config.yaml")})
+    found = [((load_config(path / "config.yaml"), results), path) for path in paths if (results := load_results(path))]
+    if not found:
+        raise InputError(f"no run with results in {', '.join(map(str, folders))}: name the --out folder of a run")
+    return found
+
+
+def _paired_section(table: Sequence[Line], where: dict[str, Path]) -> str:
+    """Each method against the first, seed by seed, on the same episodes after the last session."""
+    incremental = [line for line in table if not line.bound and line.finished]
+    rows = []
+    for line in incremental[1:]:
+        for run, base in _same_seeds(line, incremental[0]):
+            apart = paired(where[run.run_id], where[base.run_id])
+            rows.append(f"| {line.name} | {run.seed} | {_signed(apart['meta_test'])} | {_signed(apart['seen'])} |")
+    if not rows:
+        return ""
+    heading = f"## Difference to {incremental[0].name} after the last session, on the same episodes\n\n"
+    return heading + "| method | seed | unseen classes | seen classes |\n|---|---|---|---|\n" + "\n".join(rows) + "\n"
+
+
+def _same_seeds(line: Line, reference: Line) -> list[tuple[RunConfig, RunConfig]]:
+    """The runs of a line, each with the reference of its seed, where the two differ in nothing but the method."""
+    if line.setting != reference.setting:
+        return []
+    base = {config.seed: config for config, _ in reference.runs}
+    return [(config, base[config.seed]) for config, _ in line.runs if config.seed in base]
+
+
+def _signed(value: Mean) -> str:
+    return f"{100 * value.mean:+.1f} ± {100 * value.ci95:.1f}"
+
+
+def _runs_section(table: Sequence[Line]) -> str:
+    rows = ["| method | run | seed | status | training, min | evaluation, min |", "|---|---|---|---|---|---|"]
+    for line in table:
+        for config, results in line.runs:
+            minutes = [sum(getattr(s, f"seconds_{part}") for s in results.sessions) / 60 for part in ("train", "eval")]
+            cells = [line.name, config.run_id, str(config.seed), results.status, *(f"{m:.1f}" for m in minutes)]
+            rows.append(f"| {' | '.join(cells)} |")
+    return "## Runs\n\n" + "\n".join(rows) + "\n"
