@@ -23,6 +23,7 @@ from episodica.engine.problem import Problem
 from episodica.learners.learner import Learner
 from episodica.learners.protonet import ProtoNet
 from episodica.models.backbone import Backbone
+from episodica.records.results import Ledger
 from episodica.rng import generator, seeded
 from episodica.sweep.grid import nest
 from episodica.types import Pool, Pools
@@ -161,3 +162,19 @@ def looks_uniform() -> Callable[[Tensor], bool]:
         return statistic < freedom + 5 * (2 * freedom) ** 0.5
 
     return test
+
+
+@pytest.fixture
+def make_run(make_config):
+    """A run whose unseen accuracy starts at `start` and rises by a tenth of a per cent a session."""
+
+    def make(method: str, start: float = 0.5, **changes):
+        config = make_config({"method.name": method, **changes})
+        ledger = Ledger(config, "hash")
+        for session in range(1 if method == "joint" else config.stream.tasks):
+            values = np.array([start, start]) + 0.001 * session
+            names = ["unseen", *map(str, range(session + 1))]
+            ledger.add(4, {(name, shape): values for name in names for shape in ledger.sessions}, 0, 0)
+        return config, ledger.results("finished")
+
+    return make

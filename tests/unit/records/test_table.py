@@ -1,24 +1,4 @@
-import numpy as np
-import pytest
-
-from episodica.records.results import Ledger
 from episodica.records.table import joint_of, labels, results_tables
-
-
-@pytest.fixture
-def make_run(make_config):
-    """A run whose unseen accuracy starts at `start` and rises by a tenth of a per cent a session."""
-
-    def make(method: str, start: float = 0.5, **changes):
-        config = make_config({"method.name": method, **changes})
-        ledger = Ledger(config, "hash")
-        for session in range(1 if method == "joint" else config.stream.tasks):
-            values = np.array([start, start]) + 0.001 * session
-            names = ["unseen", *map(str, range(session + 1))]
-            ledger.add(4, {(name, shape): values for name in names for shape in ledger.sessions}, 0, 0)
-        return config, ledger.results("finished")
-
-    return make
 
 
 def shown(*runs) -> list[list[str]]:
