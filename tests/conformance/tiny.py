@@ -40,11 +40,14 @@ TINY: dict[str, Any] = {
     "device": "cpu",
 }
 
+NEEDS: dict[str, dict[str, Any]] = {"relationnet": {"backbone.pools": 2}}  # what a learner cannot do without at 16 px
+
 
 def tiny(overrides: Mapping[str, Any] | None = None, **names: str) -> RunConfig:
     """The tiny config with changes; `tiny(method="ft")` picks components by name."""
     chosen = {f"{section}.name": name for section, name in names.items()}
-    (config,) = plan(Recipe("tiny"), {**TINY, **chosen, **(overrides or {})})
+    needs = NEEDS.get(names.get("learner", ""), {})
+    (config,) = plan(Recipe("tiny"), {**TINY, **chosen, **needs, **(overrides or {})})
     return config
 
 

@@ -19,9 +19,13 @@ CHUNK = 250
 
 def embed_all(learner: Learner, rows: Tensor, pixels: Callable[[Tensor], Tensor]) -> Tensor:
     """[M] -> [M, *E] where `pixels` reads and normalises rows."""
-    quick = folded(learner)
+    return embed_chunks(folded(learner), rows, pixels)
+
+
+def embed_chunks(examinee: Learner, rows: Tensor, pixels: Callable[[Tensor], Tensor]) -> Tensor:
+    """The same by a learner that is folded already."""
     with torch.no_grad():
-        return torch.cat([quick.embed(pixels(chunk)) for chunk in rows.split(CHUNK)])
+        return torch.cat([examinee.embed(pixels(chunk)) for chunk in rows.split(CHUNK)])
 
 
 def folded(learner: Learner) -> Learner:

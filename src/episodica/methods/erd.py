@@ -55,6 +55,10 @@ class ERD(Method, name="erd"):
             )
         if self.cross == "released" and not issubclass(learner, ProtoNet):
             raise ValueError("cross: released compares embeddings with prototypes, which only ProtoNets have")
+        if self.kl_clamp and not learner.logits:
+            raise ValueError(
+                f"kl_clamp bounds probabilities, and {learner.name} compares relation scores: leave it at 0"
+            )
 
     def draw(self, pools: Pools, shape: Shape, rng: StepGenerators) -> Mapping[str, Episodes]:
         if pools.past is None:

@@ -34,7 +34,7 @@ def slow_accuracy(learner, problem, rows: list[list[int]], shots: int) -> float:
 
 @pytest.mark.parametrize("shots", [1, 2])
 def test_fast_and_slow_evaluation_agree(learner, problem, stream, shots, monkeypatch):
-    monkeypatch.setattr(evaluate, "EPISODES_AT_ONCE", 4)
+    monkeypatch.setattr(evaluate, "EPISODES_DRAWN_AT_ONCE", 4)
     shape, pool = Shape(3, shots, 2, episodes=10), stream.unseen
     rows = pool.images()
     embeddings = Embeddings.of(rows, embed_all(learner, rows, problem.pixels))

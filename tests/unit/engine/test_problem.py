@@ -1,3 +1,5 @@
+from typing import ClassVar
+
 import numpy as np
 import pytest
 import torch
@@ -13,6 +15,8 @@ CPU = torch.device("cpu")
 @pytest.fixture
 def noise(scratch_registry, store, labels) -> None:
     class Noise(Dataset, name="noise"):
+        native_size: ClassVar[int] = 16
+
         def test_per_class(self, counts: np.ndarray) -> int:
             return 3
 
