@@ -8,9 +8,11 @@ import torch
 from episodica.data.sampling import draw_episodes
 from episodica.engine import evaluate
 from episodica.engine.embedder import Embeddings, embed_all
-from episodica.engine.evaluate import episode_accuracies, examine
-from episodica.rng import generator
-from episodica.types import Shape
+from episodica.engine.evaluate import answered_at_once, episode_accuracies, examine
+from episodica.learners.relationnet import RelationNet
+from episodica.models.conv4 import Conv4
+from episodica.rng import generator, seeded
+from episodica.types import Embedded, Episodes, Shape
 
 
 def slow_accuracy(learner, problem, rows: list[list[int]], shots: int) -> float:
@@ -84,3 +86,48 @@ def test_chunks_do_not_change_what_is_embedded(learner, problem, stream):
     found = embed_all(learner, rows, problem.pixels)
     assert len(rows) > 250
     torch.testing.assert_close(found[: len(rows) // 12], found[-len(rows) // 12 :])
+
+
+@pytest.fixture
+def relation_net(problem) -> RelationNet:
+    """In training mode and with statistics unlike those of any batch."""
+    with seeded("relation"):
+        learner = RelationNet(backbone=Conv4(pools=2))
+        learner.build_for(16)
+    learner.embed(torch.randn(9, 3, 16, 16, generator=generator("noise")))
+    learner.classify(Embedded.of(torch.randn(1, 2, 3, 64, 4, 4, generator=generator("maps")), 1))
+    return learner.train()
+
+
+def test_the_classifier_is_examined_with_its_running_statistics(relation_net, problem, stream):
+    """Question by question, query by query: nobody's batch leaks into an answer, whatever mode the learner is in."""
+    for name, shape, found in examine(relation_net, problem, 0):
+        pool = stream.unseen if name == "unseen" else stream.test[0]
+        g = generator("evaluation", problem.config.eval.seed, name, shape.way, shape.shots)
+        relation_net.eval()
+        right = []
+        for rows in draw_episodes(pool, shape, g).rows:
+            with torch.no_grad():
+                maps = relation_net.embed(problem.pixels(rows.flatten())).unflatten(0, rows.shape)
+                support, queries = maps[None, :, : shape.shots], maps[:, shape.shots :].flatten(0, 1)
+                answers = [relation_net.classify(Embedded(support, query[None, None])).argmax() for query in queries]
+            labels = torch.arange(shape.way).repeat_interleave(len(queries) // shape.way)
+            right.append((torch.stack(answers) == labels).float().mean().item())
+        relation_net.train()
+        assert found.tolist() == pytest.approx(right)
+
+
+@pytest.mark.parametrize("values", [1, 10_000, 200_000])
+def test_how_many_episodes_are_answered_at_once_changes_no_answer(relation_net, learner, problem, values, monkeypatch):
+    for examinee in (relation_net, learner):
+        whole = [accuracies.tolist() for *_, accuracies in examine(examinee, problem, 1)]
+        with monkeypatch.context() as patch:
+            patch.setattr(evaluate, "VALUES_AT_ONCE", values)
+            assert [accuracies.tolist() for *_, accuracies in examine(examinee, problem, 1)] == whole
+
+
+def test_episodes_at_once_fit_the_budget(relation_net, learner):
+    episodes = Episodes(torch.zeros(250, 5, 16, dtype=torch.int64), 1)
+    maps, vectors = (Embeddings.of(torch.arange(3), torch.zeros(3, *shape)) for shape in ((64, 8, 8), (1600,)))
+    assert answered_at_once(relation_net, maps, episodes) * 375 * 64 * 8 * 8 < evaluate.VALUES_AT_ONCE
+    assert answered_at_once(learner, vectors, episodes) >= 250
