@@ -135,7 +135,8 @@ def test_the_written_config_is_the_run_again(method: str, learner: str, plain: R
 
 @pytest.mark.parametrize("backbone", components("backbone"))
 def test_every_backbone_embeds_as_it_says_and_trains(backbone: str, plain: Run) -> None:
-    config = tiny({"stream.tasks": 2, "train.epochs": 1, "train.episodes": 1, "eval.episodes": 2}, backbone=backbone)
+    few = {"data.per_class": 12, "stream.test_per_class": 3, "stream.tasks": 2, "shape.queries": 1}
+    config = tiny({**few, "train.epochs": 1, "train.episodes": 1, "eval.episodes": 2}, backbone=backbone)
     problem = load_problem(config)
     images = problem.pixels(problem.stream.unseen.images()[:3])
     network = new_learner(config, problem.device).backbone.eval()

@@ -128,6 +128,17 @@ def test_how_many_episodes_are_answered_at_once_changes_no_answer(relation_net, 
 
 def test_episodes_at_once_fit_the_budget(relation_net, learner):
     episodes = Episodes(torch.zeros(250, 5, 16, dtype=torch.int64), 1)
-    maps, vectors = (Embeddings.of(torch.arange(3), torch.zeros(3, *shape)) for shape in ((64, 8, 8), (1600,)))
-    assert answered_at_once(relation_net, maps, episodes) * 375 * 64 * 8 * 8 < evaluate.VALUES_AT_ONCE
-    assert answered_at_once(learner, vectors, episodes) >= 250
+    relations = answered_at_once(relation_net, torch.Size((64, 8, 8)), episodes)
+    assert 1 < relations * 375 * 64 * 8 * 8 < evaluate.VALUES_AT_ONCE
+    assert answered_at_once(learner, torch.Size((1600,)), episodes) >= 250
+
+
+def test_embeddings_that_do_not_fit_into_memory_are_made_for_each_episode(relation_net, problem, monkeypatch):
+    at_once = [accuracies.tolist() for *_, accuracies in examine(relation_net, problem, 1)]
+    asked = []
+    read = problem.store.read
+    monkeypatch.setattr(problem.store, "read", lambda rows: asked.append(len(rows)) or read(rows))
+    monkeypatch.setattr(evaluate, "VALUES_OF_A_POOL", 1000)
+    monkeypatch.setattr(evaluate, "VALUES_AT_ONCE", 1)
+    assert [accuracies.tolist() for *_, accuracies in examine(relation_net, problem, 1)] == at_once
+    assert len(asked) == 3 * (1 + 20)  # of each pool one image for the shape, then every episode its own
