@@ -64,7 +64,7 @@ def test_training_gives_the_scores_gradients_and_statistics_of_the_plain_layers(
     assert found[0].shape == (shape[0], shape[1] * shape[3], shape[1])
     torch.testing.assert_close(found[0], found[1], rtol=1e-5, atol=1e-5)
     for one, other in zip(*gradients, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-5)
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
     for (name, one), other in zip(fast.state_dict().items(), slow.state_dict().values(), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5, msg=name)
 
