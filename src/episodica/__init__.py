@@ -14,10 +14,13 @@ from episodica.engine.run import load_learner
 from episodica.errors import InputError
 from episodica.learners.learner import Learner
 from episodica.learners.protonet import ProtoNet
+from episodica.learners.relationnet import RelationNet
 from episodica.memory import Memory
 from episodica.methods.method import Method, Step, current_episodes, meta_term
 from episodica.models.backbone import Backbone
 from episodica.models.conv4 import Conv4
+from episodica.models.random_layers import lending
+from episodica.models.resnet12 import ResNet12
 from episodica.records.results import Results
 from episodica.types import Embedded, Episodes, Pool, Pools, Shape
 
@@ -35,6 +38,8 @@ __all__ = [
     "Pool",
     "Pools",
     "ProtoNet",
+    "RelationNet",
+    "ResNet12",
     "Results",
     "RunConfig",
     "Shape",
@@ -43,6 +48,7 @@ __all__ = [
     "TaskStream",
     "current_episodes",
     "draw_episodes",
+    "lending",
     "load_learner",
     "load_problem",
     "meta_term",

@@ -5,11 +5,13 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from typing import Annotated, Any, Literal, Self
 
+import torch
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -191,12 +193,25 @@ class RunConfig(Section):
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
-        """What only several sections together can say: whether the method fits the episodes and the learner."""
-        try:
+        """What only several sections together can say: whether method, learner, backbone and images fit together."""
+        with torch.device("meta"):  # shapes are enough: no memory, and no random state
+            backbone = self.backbone.build()
+            learner = self.learner.build(backbone=backbone)
+        with _refusing("backbone"):
+            backbone.check(self.image_size)
+        with _refusing("learner"):
+            learner.check(self.image_size)
+        with _refusing("method"):
             self.method.build().check(self.training_shape, self.learner.component)
-        except ValueError as error:
-            raise PydanticCustomError("method", "{reason}", {"reason": str(error)}) from None
+        with _refusing("eval.centroids"):
+            if self.normalised and not learner.vectors:
+                raise ValueError(f"learner {learner.name} compares maps, which have no length to normalise: set raw")
         return self
+
+    @property
+    def image_size(self) -> int:
+        """Pixels of a side that the network sees."""
+        return self.augment.size or self.data.size or self.data.component.native_size  # type: ignore[attr-defined]
 
     @property
     def memory_rules(self) -> MemoryConfig:
@@ -247,6 +262,15 @@ class RunConfig(Section):
         tree = {key: value for key, value in tree.items() if value != {}}
         text = json.dumps(tree, sort_keys=True, separators=(",", ":"))
         return f"{self.method.name}-{blake2b(text.encode(), digest_size=6).hexdigest()}"
+
+
+@contextmanager
+def _refusing(path: str) -> Iterator[None]:
+    """What a component refuses is a fault of the config at this path."""
+    try:
+        yield
+    except ValueError as error:
+        raise PydanticCustomError("disagreement", "{reason}", {"path": path, "reason": str(error)}) from None
 
 
 def resolve(tree: Mapping[str, Any]) -> RunConfig:
@@ -311,8 +335,8 @@ def _fault(fault: Any) -> tuple[str, str]:
     if fault["type"] == "union_tag_invalid" and kind:
         name = fault["ctx"]["tag"]
         return f"{section}.name", f'unknown {kind} "{name}": {nearest(name, components(kind))}'
-    if fault["type"] == "method":
-        return "method", fault["msg"]
+    if fault["type"] == "disagreement":
+        return fault["ctx"]["path"], fault["msg"]
     if fault["type"] == "union_tag_not_found" or not where:
         return section or "config", "must be a mapping from keys to values"
     chosen = where.pop(1) if kind and len(where) > 1 else None

@@ -18,3 +18,8 @@ def kl(teacher: Tensor, student: Tensor, clamp: float = 0.0) -> Tensor:
     if clamp:
         old, new = (logs.exp().clamp_min(clamp).log() for logs in (old, new))
     return (old.exp() * (old - new)).sum(-1).mean()
+
+
+def squared_error(scores: Tensor, targets: Tensor) -> Tensor:
+    """Mean over everything."""
+    return F.mse_loss(scores.float(), targets.float())

@@ -19,10 +19,10 @@ Embed = Callable[[Tensor], Tensor]  # rows [M] -> embeddings [M, *E]
 
 
 class Kept(NamedTuple):
-    """The exemplars of a class in the order of choice, and how far each was from its class mean."""
+    """The exemplars of a class in the order of choice, and how far each was from its class mean, if anybody asks."""
 
     rows: list[int]
-    distances: list[float]
+    distances: list[float] | None
 
 
 class Memory:
@@ -49,19 +49,30 @@ class Memory:
         """Choose exemplars of new classes, then stay within the total."""
         quota = self.quota(len(self.kept) + len(pool))
         for c, rows in pool.by_class().items():
+            count = min(quota, len(rows))
+            if self._needs_no_embedding:
+                self.kept[c] = Kept(rows[at_random(rows, count, g)].tolist(), None)
+                continue
             embeddings = embed(rows).flatten(1).float().cpu()
-            chosen = SELECT[self.config.select](embeddings, min(quota, len(rows)), g)
-            distances = distance_to_mean(embeddings)[chosen]
-            self.kept[c] = Kept(rows[chosen].tolist(), distances.tolist())
+            chosen = SELECT[self.config.select](embeddings, count, g)
+            self.kept[c] = Kept(rows[chosen].tolist(), distance_to_mean(embeddings)[chosen].tolist())
         while self.config.total is not None and len(self) > self.config.total:
             self._drop_one(max(self.kept.values(), key=lambda kept: len(kept.rows)), g)
 
+    @property
+    def _needs_no_embedding(self) -> bool:
+        drops_farthest = self.config.total is not None and self.config.drop == "farthest"
+        return self.config.select == "random" and not drops_farthest
+
     def _drop_one(self, kept: Kept, g: Generator) -> None:
         if self.config.drop == "farthest":
+            assert kept.distances is not None
             place = max(range(len(kept.rows)), key=kept.distances.__getitem__)
         else:
             place = int(torch.randint(len(kept.rows), (), generator=g))
-        del kept.rows[place], kept.distances[place]
+        del kept.rows[place]
+        if kept.distances is not None:
+            del kept.distances[place]
 
     def to_json(self) -> dict[str, Any]:
         return {str(c): kept._asdict() for c, kept in self.kept.items()}
@@ -78,8 +89,8 @@ def nearest_to_centre(embeddings: Tensor, count: int, g: Generator) -> Tensor:
     return distance_to_mean(embeddings).argsort(stable=True)[:count]
 
 
-def at_random(embeddings: Tensor, count: int, g: Generator) -> Tensor:
-    return torch.randperm(len(embeddings), generator=g)[:count]
+def at_random(images: Tensor, count: int, g: Generator) -> Tensor:
+    return torch.randperm(len(images), generator=g)[:count]
 
 
 def herding(embeddings: Tensor, count: int, g: Generator) -> Tensor:

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
-from conformance.tiny import RUNNABLE, outcome, tiny
+from conformance.tiny import RUNNABLE, SESSIONS, STEPS, outcome, tiny
 from episodica.config import RunConfig
 from episodica.engine.run import run_one
 from episodica.errors import Interrupted
+from episodica.models.conv4 import Conv4
+from episodica.models.random_layers import DropBlock, Dropout
 
 Run = Callable[[RunConfig], Path]
 
@@ -52,6 +54,29 @@ def test_stopping_at_the_first_and_last_step_and_in_the_evaluation_of_every_sess
     sessions = {session for session, _, _ in stopped}
     assert len(stopped) == 3 * len(sessions)
     assert outcome(tmp_path / config.run_id) == outcome(plain(config))
+
+
+def test_random_layers_of_a_backbone_draw_the_same_after_a_stop(scratch_registry: None, tmp_path: Path) -> None:
+    class Noisy(Conv4, name="noisy"):
+        def __post_init__(self) -> None:
+            super().__post_init__()
+            self.blocks.append(Dropout(0.3)).append(DropBlock(0.3, 2, 0))
+
+    config, event, stopped = tiny(backbone="noisy"), {}, set()
+
+    def stop() -> bool:
+        place = (event["session"], event["event"], event["step"])
+        return not (place in stopped or stopped.add(place))
+
+    run_one(config, tmp_path / "whole", lambda event: None)
+    for _ in range(100):
+        try:
+            run_one(config, tmp_path / "parts", event.update, stop)
+            break
+        except Interrupted:
+            continue
+    assert len(stopped) > SESSIONS * STEPS
+    assert outcome(tmp_path / "parts" / config.run_id) == outcome(tmp_path / "whole" / config.run_id)
 
 
 @every_config

@@ -14,6 +14,7 @@ from conformance.conftest import Observation
 from conformance.tiny import PAIRS, RUNNABLE, SESSIONS, STEPS, TINY, every_pair, losses, refusal, tensors_digest, tiny
 from episodica.config import RunConfig, resolve
 from episodica.engine.problem import load_problem, new_learner
+from episodica.engine.run import load_learner
 from episodica.learners.learner import Learner
 from episodica.methods.erd import ERD
 from episodica.registry import components
@@ -26,7 +27,7 @@ Run = Callable[[RunConfig], Path]
 @pytest.mark.parametrize(("method", "learner"), PAIRS)
 def test_every_combination_can_be_planned_or_is_refused_with_a_reason(method: str, learner: str) -> None:
     reason = refusal(method, learner)
-    assert reason is None or (reason.startswith("method: ") and len(reason) > 30)
+    assert reason is None or (reason.startswith(("method: ", "eval.centroids: ")) and len(reason) > 30)
 
 
 def test_every_method_works_with_some_learner_and_every_learner_with_some_method() -> None:
@@ -134,12 +135,21 @@ def test_the_written_config_is_the_run_again(method: str, learner: str, plain: R
 
 @pytest.mark.parametrize("backbone", components("backbone"))
 def test_every_backbone_embeds_as_it_says_and_trains(backbone: str, plain: Run) -> None:
-    config = tiny({"stream.tasks": 2, "train.epochs": 1, "train.episodes": 1}, backbone=backbone)
+    few = {"data.per_class": 12, "stream.test_per_class": 3, "stream.tasks": 2, "shape.queries": 1}
+    config = tiny({**few, "train.epochs": 1, "train.episodes": 1, "eval.episodes": 2}, backbone=backbone)
     problem = load_problem(config)
     images = problem.pixels(problem.stream.unseen.images()[:3])
     network = new_learner(config, problem.device).backbone.eval()
     assert network(images).shape == (3, *network.out_shape(images.shape[-1]))
     assert all(math.isfinite(value) for loss in losses(plain(config), 2) for value in loss.values())
+
+
+def test_the_learner_of_a_finished_run_can_be_loaded(plain: Run) -> None:
+    for learner in components("learner"):
+        config = tiny(method="erd", learner=learner)
+        loaded, last = load_learner(plain(config)), _learner_after(plain(config), SESSIONS)
+        assert tensors_digest(loaded.state_dict()) == last
+        assert not loaded.training
 
 
 def test_erd_without_replay_and_distillation_is_ft_bit_for_bit(plain: Run) -> None:

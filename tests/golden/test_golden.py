@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -35,6 +35,8 @@ def tiles(scratch_registry: None) -> None:
         classes: int = 12
         per_class: int = 30
 
+        native_size: ClassVar[int] = 16
+
         def test_per_class(self, counts: np.ndarray) -> int:
             return 8
 
@@ -42,7 +44,7 @@ def tiles(scratch_registry: None) -> None:
             return 4
 
         def load(self, tell: Progress = silent) -> Arrays:
-            s = self.size or 16
+            s = self.size or self.native_size
             c, i, y, x, channel = np.indices((self.classes, self.per_class, s, s, 3), dtype=np.uint32)
             pattern = _hash(((c * 4 + y // 4) * 4 + x // 4) * 3 + channel)
             noise = _hash((((c * self.per_class + i) * s + y) * s + x) * 3 + channel + 977)

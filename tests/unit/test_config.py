@@ -14,7 +14,7 @@ from episodica.sweep.grid import flatten, nest
 
 DEFAULTS = flatten(resolve({}).tree())
 INDIFFERENT = {"data.root", "device", "threads", "train.log_every", "train.checkpoint_seconds"}
-SPECIAL = {"method.p": 0.4, "shape.way": 10, "device": "cpu", "data.root": "elsewhere"}
+SPECIAL = {"backbone.pools": 2, "method.p": 0.4, "shape.way": 10, "device": "cpu", "data.root": "elsewhere"}
 
 
 def with_owner(path: str, value: Any) -> dict[str, Any]:
@@ -127,7 +127,8 @@ def test_a_misspelt_component_is_answered_with_the_nearest(section):
         ("method.kl_clamp", 1),
         ("method.cross", "both"),
         ("method.strategy", "poisson"),
-        ("backbone.width", "wide"),
+        ("backbone.width", "wider"),
+        ("backbone.pools", 3),
         ("data.classes", 3),
     ],
 )
@@ -161,6 +162,33 @@ def test_everything_wrong_is_said_at_once():
 
 def test_a_condition_of_the_method_is_named():
     assert refusal({"method": {"p": 0.3}}).startswith("method: p = 0.3 of a 5-way episode is 1.5 classes")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"augment.size": 15}, "backbone: conv4 needs images of 16 px and gets 15: use a larger size"),
+        (
+            {"learner.name": "relationnet"},
+            "learner: relationnet relates maps of 4 x 4 or more, and conv4 gives 2 x 2 for",
+        ),
+        ({"learner.name": "relationnet"}, "backbone.pools: 2), or set augment.size to 64 or more"),
+        (
+            {"learner.name": "relationnet", "backbone.pools": 2, "eval.centroids": "normalised"},
+            "eval.centroids: learner relationnet compares maps, which have no length to normalise: set raw",
+        ),
+        ({"learner.name": "relationnet", "backbone.pools": 2, "method.cross": "released"}, "method: cross: released"),
+        ({"learner.name": "relationnet", "backbone.pools": 2, "method.kl_clamp": 0.1}, "method: kl_clamp bounds"),
+    ],
+)
+def test_parts_that_do_not_fit_together_are_named_with_a_remedy(changes, message):
+    assert message in refusal(nest(changes))
+
+
+def test_the_network_sees_the_augmented_size_or_that_of_the_data():
+    sizes = [resolve(nest(t)).image_size for t in ({}, {"data.size": 48}, {"data.size": 48, "augment.size": 64})]
+    assert sizes == [32, 48, 64]
+    assert resolve({"data": {"name": "cub"}}).image_size == 84
 
 
 def test_a_field_of_another_component_is_named_with_its_owner():
@@ -269,7 +297,8 @@ def test_a_field_that_is_added_later_leaves_the_ids_as_they_are():
 
 @pytest.mark.parametrize("section", SECTION_KINDS)
 def test_the_id_depends_on_the_components(section):
-    ids = {resolve({section: {"name": name}}).run_id for name in components(SECTION_KINDS[section])}
+    large = {"augment": {"size": 84}}
+    ids = {resolve({**large, section: {"name": name}}).run_id for name in components(SECTION_KINDS[section])}
     assert len(ids) == len(components(SECTION_KINDS[section]))
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import torch
-from torch import Tensor, nn
+from torch import Size, Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from episodica.learners.learner import Learner
@@ -19,9 +19,13 @@ CHUNK = 250
 
 def embed_all(learner: Learner, rows: Tensor, pixels: Callable[[Tensor], Tensor]) -> Tensor:
     """[M] -> [M, *E] where `pixels` reads and normalises rows."""
-    quick = folded(learner)
+    return embed_chunks(folded(learner), rows, pixels)
+
+
+def embed_chunks(examinee: Learner, rows: Tensor, pixels: Callable[[Tensor], Tensor]) -> Tensor:
+    """The same by a learner that is folded already."""
     with torch.no_grad():
-        return torch.cat([quick.embed(pixels(chunk)) for chunk in rows.split(CHUNK)])
+        return torch.cat([examinee.embed(pixels(chunk)) for chunk in rows.split(CHUNK)])
 
 
 def folded(learner: Learner) -> Learner:
@@ -48,7 +52,25 @@ class Embeddings:
         place[rows] = torch.arange(len(rows))
         return cls(table, place)
 
+    @property
+    def shape(self) -> Size:
+        """Of one embedding: *E."""
+        return self.table.shape[1:]
+
     def __getitem__(self, rows: Tensor) -> Tensor:
         places = self.place[rows]
         assert bool((places >= 0).all()), "a row that was not embedded"
         return self.table[places.to(self.table.device)]
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddedWhenAsked:
+    """Images of which all embeddings together would be too much."""
+
+    embed: Callable[[Tensor], Tensor]
+    shape: Size
+
+    def __getitem__(self, rows: Tensor) -> Tensor:
+        distinct, places = rows.unique(return_inverse=True)
+        embeddings = self.embed(distinct)
+        return embeddings[places.to(embeddings.device)]

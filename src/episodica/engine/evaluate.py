@@ -6,44 +6,71 @@ Episodes depend on the split and `eval.seed` alone, so every method and every se
 from collections.abc import Iterator
 
 import torch
-from torch import Generator, Tensor
+from torch import Generator, Size, Tensor
 from torch.nn.functional import normalize
 
 from episodica.data.sampling import draw_classes, draw_images
-from episodica.engine.embedder import Embeddings, embed_all
+from episodica.engine.embedder import EmbeddedWhenAsked, Embeddings, embed_chunks, folded
 from episodica.engine.problem import Problem
 from episodica.learners.learner import Learner
 from episodica.records.results import UNSEEN
 from episodica.rng import generator
-from episodica.types import Embedded, Pool, Shape
+from episodica.types import Embedded, Episodes, Pool, Shape
 
-EPISODES_AT_ONCE = 250
+EPISODES_DRAWN_AT_ONCE = 250
+VALUES_AT_ONCE = 2**26
+VALUES_OF_A_POOL = 2**29  # 2 GiB: beyond it, images are embedded for the episodes that show them
 
 
 def examine(learner: Learner, problem: Problem, session: int) -> Iterator[tuple[str, Shape, Tensor]]:
     """Per-episode accuracies of the unseen classes and of each seen task ("1", "2", ...), for each shape asked for."""
     stream, config = problem.stream, problem.config
+    examinee = folded(learner)  # encoder and classifier in evaluation mode
     pools = {UNSEEN: stream.unseen} | {str(task + 1): stream.test[task] for task in stream.seen(session)}
     for name, pool in pools.items():
-        rows = pool.images()
-        table = embed_all(learner, rows, problem.pixels)
-        embeddings = Embeddings.of(rows, normalize(table) if config.normalised else table)
+        embeddings = embeddings_of(examinee, pool, problem)
         for shape in config.evaluation_shapes:
             g = generator("evaluation", config.eval.seed, name, shape.way, shape.shots)
-            yield name, shape, episode_accuracies(learner, embeddings, pool, shape, g, normalised=config.normalised)
+            yield name, shape, episode_accuracies(examinee, embeddings, pool, shape, g, normalised=config.normalised)
+
+
+def embeddings_of(examinee: Learner, pool: Pool, problem: Problem) -> Embeddings | EmbeddedWhenAsked:
+    def embed(rows: Tensor) -> Tensor:
+        embeddings = embed_chunks(examinee, rows, problem.pixels)
+        return normalize(embeddings) if problem.config.normalised else embeddings
+
+    rows = pool.images()
+    shape = embed(rows[:1]).shape[1:]
+    if len(rows) * shape.numel() > VALUES_OF_A_POOL:
+        return EmbeddedWhenAsked(embed, shape)
+    return Embeddings.of(rows, embed(rows))
 
 
 def episode_accuracies(
-    learner: Learner, embeddings: Embeddings, pool: Pool, shape: Shape, g: Generator, *, normalised: bool = False
+    learner: Learner,
+    embeddings: Embeddings | EmbeddedWhenAsked,
+    pool: Pool,
+    shape: Shape,
+    g: Generator,
+    *,
+    normalised: bool = False,
 ) -> Tensor:
     """Share of queries answered rightly in each of B episodes drawn from a pool. [B]"""
     found = []
     with torch.no_grad():
-        for classes in draw_classes(pool, shape, g).split(EPISODES_AT_ONCE):
+        for classes in draw_classes(pool, shape, g).split(EPISODES_DRAWN_AT_ONCE):
             episodes = draw_images(pool, classes, shape, g)
-            batch = Embedded.of(embeddings[episodes.rows], episodes.shots)
-            prototypes = learner.prototypes(batch.support)
-            scores = learner.scores(normalize(prototypes, dim=-1) if normalised else prototypes, batch.query)
-            answers = scores.argmax(-1)
-            found.append((answers == batch.labels).float().mean(-1).cpu())
+            for rows in episodes.rows.split(answered_at_once(learner, embeddings.shape, episodes)):
+                batch = Embedded.of(embeddings[rows], episodes.shots)
+                prototypes = learner.prototypes(batch.support)
+                scores = learner.scores(normalize(prototypes, dim=-1) if normalised else prototypes, batch.query)
+                answers = scores.argmax(-1)
+                found.append((answers == batch.labels).float().mean(-1).cpu())
     return torch.cat(found)
+
+
+def answered_at_once(learner: Learner, embedding: Size, episodes: Episodes) -> int:
+    """As many episodes as fit into memory: their embeddings, and what the learner holds for each pair of images."""
+    _, way, images = episodes.rows.shape
+    pairs = way * episodes.shots * way * (images - episodes.shots)
+    return max(1, VALUES_AT_ONCE // (way * images * embedding.numel() + pairs * learner.pair_values(embedding)))

@@ -13,6 +13,7 @@ from episodica.engine.embedder import Embeddings
 from episodica.learners.learner import Learner
 from episodica.methods.method import Step
 from episodica.models.backbone import Backbone
+from episodica.models.random_layers import lending
 from episodica.rng import StepGenerators
 from episodica.types import Batch, Embedded, EmbeddedBatch, Episodes
 
@@ -46,13 +47,18 @@ class Forward:
         }
         episodes = {name: drawn for name, drawn in draws.items() if isinstance(drawn, Episodes)}
         batches = {name: drawn for name, drawn in draws.items() if isinstance(drawn, Batch)}
+        with lending(self._learner, rng("engine.noise")):
+            new = self._new(episodes, images)
+            new_batches = {
+                name: _embedded_batch(self._learner.backbone, images[name], batch) for name, batch in batches.items()
+            }
         return Step(
             self._learner,
-            self._new(episodes, images),
+            new,
             self._teacher,
             Lazy(episodes, lambda name: _embedded(self._old(episodes[name], images[name]), episodes[name])),
             rng,
-            {name: _embedded_batch(self._learner.backbone, images[name], batch) for name, batch in batches.items()},
+            new_batches,
             Lazy(batches, lambda name: self._old_batch(batches[name], images[name])),
         )
 

@@ -49,11 +49,7 @@ def load_problem(config: RunConfig, tell: Progress = silent) -> Problem:
     if method.replays:
         _check_memory(config, stream, method.least_exemplars(config.training_shape))
     store = ImageStore(arrays.images)
-    size, smallest = config.augment.size or store.size, config.backbone.component.smallest  # type: ignore[attr-defined]
-    if size < smallest:
-        raise InputError(
-            f"backbone {config.backbone.name} needs images of {smallest} px and gets {size}: use a larger size"
-        )
+    assert store.size == (dataset.size or dataset.native_size), f"{dataset.name} gives images of {store.size} px"
     return Problem(config, store, split, stream, arrays.class_names, device)
 
 
@@ -82,6 +78,7 @@ def split_of(config: RunConfig, dataset: Dataset, arrays: Arrays) -> Split:
 def new_learner(config: RunConfig, device: torch.device) -> Learner:
     with seeded("initialisation", config.seed):
         learner: Learner = config.learner.build(backbone=config.backbone.build())
+        learner.build_for(config.image_size)
         config.method.build().adapt(learner)
     return learner.to(device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from torch import Tensor, nn
+from torch import Size, Tensor, nn
 
 from episodica.models.backbone import Backbone
 from episodica.registry import Component
@@ -14,6 +14,14 @@ class Learner(nn.Module, Component, kind="learner"):
 
     backbone: Backbone
     exemplars: ClassVar[str]  # the rule by which a memory chooses for this learner, unless told otherwise
+    logits: ClassVar[bool] = True  # whether a softmax of the scores gives probabilities, which `distill` compares
+    vectors: ClassVar[bool] = True  # whether embeddings have one dimension, so that a length of 1 means something
+
+    def check(self, size: int) -> None:
+        """Raise a ValueError where the backbone's maps of images of this size, in pixels of a side, do not do."""
+
+    def build_for(self, size: int) -> None:
+        """Make the parts whose shape depends on the size of the images; most learners have none."""
 
     def embed(self, images: Tensor) -> Tensor:  # [M, 3, S, S] -> [M, *E]
         raise NotImplementedError
@@ -30,6 +38,10 @@ class Learner(nn.Module, Component, kind="learner"):
     def distill(self, student: Tensor, teacher: Tensor, clamp: float = 0.0) -> Tensor:
         """How far the student's scores are from the teacher's."""
         raise NotImplementedError
+
+    def pair_values(self, embedding: Size) -> int:
+        """How many numbers scoring holds at once for a query and a support image with embeddings of this shape."""
+        return 1
 
     def classify(self, episodes: Embedded) -> Tensor:
         """Scores of an episode's queries against its own support set. [B, N * Q, N]"""

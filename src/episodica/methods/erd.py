@@ -51,6 +51,10 @@ class ERD(Method, name="erd"):
             check_share(self.p, shape.way)
         if self.cross == "released" and not issubclass(learner, ProtoNet):
             raise ValueError("cross: released compares embeddings with prototypes, which only ProtoNets have")
+        if self.kl_clamp and not learner.logits:
+            raise ValueError(
+                f"kl_clamp bounds probabilities, and {learner.name} compares relation scores: leave it at 0"
+            )
 
     @property
     def _draws_exemplar_episodes(self) -> bool:

@@ -1,7 +1,6 @@
 """The contract of a backbone: images become feature maps, block by block."""
 
-from itertools import accumulate
-from typing import ClassVar
+from itertools import accumulate, count
 
 from torch import Tensor, nn
 
@@ -12,7 +11,17 @@ class Backbone(nn.Module, Component, kind="backbone"):
     """`blocks` are applied one after another, and what the last one gives is pooled to an embedding."""
 
     blocks: nn.Sequential
-    smallest: ClassVar[int]  # image, in pixels of a side, of which anything is left at the end
+
+    def check(self, size: int) -> None:
+        """Raise a ValueError where the blocks leave nothing of images of this size, in pixels of a side."""
+        if size < self.smallest_for(1):
+            raise ValueError(
+                f"{self.name} needs images of {self.smallest_for(1)} px and gets {size}: use a larger size"
+            )
+
+    def smallest_for(self, side: int) -> int:
+        """The smallest images of which maps of this side are left."""
+        return next(size for size in count(1) if self.map_shape(size)[1] >= side)
 
     def map_shape(self, size: int) -> tuple[int, int, int]:
         """Channels and sides of the last block's maps for images of this size."""

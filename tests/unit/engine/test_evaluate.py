@@ -8,9 +8,11 @@ import torch
 from episodica.data.sampling import draw_episodes
 from episodica.engine import evaluate
 from episodica.engine.embedder import Embeddings, embed_all
-from episodica.engine.evaluate import episode_accuracies, examine
-from episodica.rng import generator
-from episodica.types import Shape
+from episodica.engine.evaluate import answered_at_once, episode_accuracies, examine
+from episodica.learners.relationnet import RelationNet
+from episodica.models.conv4 import Conv4
+from episodica.rng import generator, seeded
+from episodica.types import Embedded, Episodes, Shape
 
 
 def slow_accuracy(learner, problem, rows: list[list[int]], shots: int) -> float:
@@ -34,7 +36,7 @@ def slow_accuracy(learner, problem, rows: list[list[int]], shots: int) -> float:
 
 @pytest.mark.parametrize("shots", [1, 2])
 def test_fast_and_slow_evaluation_agree(learner, problem, stream, shots, monkeypatch):
-    monkeypatch.setattr(evaluate, "EPISODES_AT_ONCE", 4)
+    monkeypatch.setattr(evaluate, "EPISODES_DRAWN_AT_ONCE", 4)
     shape, pool = Shape(3, shots, 2, episodes=10), stream.unseen
     rows = pool.images()
     embeddings = Embeddings.of(rows, embed_all(learner, rows, problem.pixels))
@@ -84,3 +86,59 @@ def test_chunks_do_not_change_what_is_embedded(learner, problem, stream):
     found = embed_all(learner, rows, problem.pixels)
     assert len(rows) > 250
     torch.testing.assert_close(found[: len(rows) // 12], found[-len(rows) // 12 :])
+
+
+@pytest.fixture
+def relation_net(problem) -> RelationNet:
+    """In training mode and with statistics unlike those of any batch."""
+    with seeded("relation"):
+        learner = RelationNet(backbone=Conv4(pools=2))
+        learner.build_for(16)
+    learner.embed(torch.randn(9, 3, 16, 16, generator=generator("noise")))
+    learner.classify(Embedded.of(torch.randn(1, 2, 3, 64, 4, 4, generator=generator("maps")), 1))
+    return learner.train()
+
+
+def test_the_classifier_is_examined_with_its_running_statistics(relation_net, problem, stream):
+    """Question by question, query by query: nobody's batch leaks into an answer, whatever mode the learner is in."""
+    for name, shape, found in examine(relation_net, problem, 0):
+        pool = stream.unseen if name == "unseen" else stream.test[0]
+        g = generator("evaluation", problem.config.eval.seed, name, shape.way, shape.shots)
+        relation_net.eval()
+        right = []
+        for rows in draw_episodes(pool, shape, g).rows:
+            with torch.no_grad():
+                maps = relation_net.embed(problem.pixels(rows.flatten())).unflatten(0, rows.shape)
+                support, queries = maps[None, :, : shape.shots], maps[:, shape.shots :].flatten(0, 1)
+                answers = [relation_net.classify(Embedded(support, query[None, None])).argmax() for query in queries]
+            labels = torch.arange(shape.way).repeat_interleave(len(queries) // shape.way)
+            right.append((torch.stack(answers) == labels).float().mean().item())
+        relation_net.train()
+        assert found.tolist() == pytest.approx(right)
+
+
+@pytest.mark.parametrize("values", [1, 10_000, 200_000])
+def test_how_many_episodes_are_answered_at_once_changes_no_answer(relation_net, learner, problem, values, monkeypatch):
+    for examinee in (relation_net, learner):
+        whole = [accuracies.tolist() for *_, accuracies in examine(examinee, problem, 1)]
+        with monkeypatch.context() as patch:
+            patch.setattr(evaluate, "VALUES_AT_ONCE", values)
+            assert [accuracies.tolist() for *_, accuracies in examine(examinee, problem, 1)] == whole
+
+
+def test_episodes_at_once_fit_the_budget(relation_net, learner):
+    episodes = Episodes(torch.zeros(250, 5, 16, dtype=torch.int64), 1)
+    relations = answered_at_once(relation_net, torch.Size((64, 8, 8)), episodes)
+    assert 1 < relations * 375 * 64 * 8 * 8 < evaluate.VALUES_AT_ONCE
+    assert answered_at_once(learner, torch.Size((1600,)), episodes) >= 250
+
+
+def test_embeddings_that_do_not_fit_into_memory_are_made_for_each_episode(relation_net, problem, monkeypatch):
+    at_once = [accuracies.tolist() for *_, accuracies in examine(relation_net, problem, 1)]
+    asked = []
+    read = problem.store.read
+    monkeypatch.setattr(problem.store, "read", lambda rows: asked.append(len(rows)) or read(rows))
+    monkeypatch.setattr(evaluate, "VALUES_OF_A_POOL", 1000)
+    monkeypatch.setattr(evaluate, "VALUES_AT_ONCE", 1)
+    assert [accuracies.tolist() for *_, accuracies in examine(relation_net, problem, 1)] == at_once
+    assert len(asked) == 3 * (1 + 20)  # of each pool one image for the shape, then every episode its own

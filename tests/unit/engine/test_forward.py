@@ -7,7 +7,9 @@ import torch
 from torch import Tensor
 
 from episodica.engine.forward import Forward, Lazy, frozen
+from episodica.learners.protonet import ProtoNet
 from episodica.methods.erd import ERD
+from episodica.models.random_layers import Dropout, lending
 from episodica.rng import StepGenerators
 from episodica.types import Embedded, Shape
 
@@ -155,3 +157,18 @@ def test_leaving_a_sub_episode_out_changes_no_pixel_of_another(make_access, lear
         for some in ({"mix": draws["mix"]}, draws)
     )
     torch.testing.assert_close(flat(alone.old["mix"]), flat(both.old["mix"]))
+
+
+def test_random_layers_draw_for_the_step_and_in_the_student_alone(make_access, learner, teacher, draw):
+    for model in (learner, teacher):
+        assert isinstance(model, ProtoNet)
+        model.backbone.blocks.append(Dropout(0.5).train(model.training))
+    access, twin, draws = make_access(**STILL), deepcopy(learner), draw()
+    forward = Forward(access, learner, teacher, split_bn=False, cache=False)
+    first, again, later = (forward(draws, StepGenerators(0, 0, step, 9)) for step in (0, 0, 1))
+    assert torch.equal(first.new["mix"].query, again.new["mix"].query)
+    assert not torch.equal(first.new["mix"].query, later.new["mix"].query)
+    assert torch.equal(first.old["mix"].query, later.old["mix"].query)
+    with lending(twin, StepGenerators(0, 0, 0, 9)("engine.noise")):
+        expected = twin.embed(views(access, draws))
+    assert torch.equal(torch.cat([flat(first.new[name]) for name in draws]), expected)

@@ -1,3 +1,5 @@
+from typing import ClassVar
+
 import numpy as np
 import pytest
 import torch
@@ -13,6 +15,8 @@ CPU = torch.device("cpu")
 @pytest.fixture
 def noise(scratch_registry, store, labels) -> None:
     class Noise(Dataset, name="noise"):
+        native_size: ClassVar[int] = 16
+
         def test_per_class(self, counts: np.ndarray) -> int:
             return 3
 
@@ -94,3 +98,12 @@ def test_a_learner_is_channels_last(make_config):
 def test_a_method_has_the_fields_of_the_config(make_config):
     method = new_method(make_config({"method.lambda_e": 0.25}), CPU)
     assert (method.name, method.lambda_e) == ("erd", 0.25)  # type: ignore[attr-defined]
+
+
+def test_parts_that_depend_on_the_image_size_are_made_and_initialised_by_the_seed(make_config):
+    relation = {"learner.name": "relationnet", "backbone.pools": 2}
+    learners = [new_learner(make_config({**relation, **more}), CPU) for more in ({}, {}, {"seed": 1})]
+    states = [torch.cat([t.flatten() for t in learner.state_dict().values()]) for learner in learners]
+    assert learners[0].state_dict()["relation.3.weight"].shape == (8, 64 * 2 * 2)
+    assert torch.equal(states[0], states[1])
+    assert not torch.equal(states[0], states[2])

@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from episodica.learners.learner import Learner
+from episodica.learners.relationnet import RelationNet
 from episodica.methods.erd import ERD
 from episodica.methods.method import Step
-from episodica.rng import StepGenerators, generator
+from episodica.models.conv4 import Conv4
+from episodica.rng import StepGenerators, generator, seeded
 from episodica.types import Embedded, Pool, Pools, Shape
 
 RNG = StepGenerators(0, 0, 0, 1)
@@ -116,6 +118,80 @@ def test_every_term_teaches_the_student(learner, teacher, cross):
     for name, of in (("meta", "mix"), ("distill_m", "mix"), ("distill_e", "exemplar")):
         (gradient,) = torch.autograd.grad(terms[name], leaves[of], retain_graph=True)
         assert gradient.abs().max() > 0
+
+
+# --- Relation Networks -----------------------------------------------------------------------------------------------
+
+
+def relation_net(seed: int) -> RelationNet:
+    with seeded("relation", seed):
+        learner = RelationNet(backbone=Conv4(pools=2))
+        learner.build_for(16)
+    learner.classify(maps("warm", seed)["mix"])  # so that running statistics are not those of a fresh model
+    return learner
+
+
+def maps(*key: int | str) -> dict[str, Embedded]:
+    def draw(name: str) -> Embedded:
+        return Embedded.of(torch.randn(2, WAY, 2 + QUERIES, 64, 4, 4, generator=generator(*key, name)), 2)
+
+    return {name: draw(name) for name in ("mix", "exemplar")}
+
+
+def slow_relations(module: torch.nn.Sequential, episodes: Embedded) -> list[list[Vector]]:
+    """Of each episode and query the mean relation to each class, by a module in evaluation mode."""
+
+    def relation(support: torch.Tensor, query: torch.Tensor) -> float:
+        with torch.no_grad():
+            return module(torch.cat([support, query])[None]).item()
+
+    return [
+        [[sum(relation(s, query) for s in images) / len(images) for images in support] for query in queries]
+        for support, queries in zip(episodes.support, episodes.query, strict=True)
+    ]
+
+
+def squared_gap(one: list[list[Vector]], other: list[list[Vector]]) -> float:
+    pairs = zip(torch.tensor(one).flatten().tolist(), torch.tensor(other).flatten().tolist(), strict=True)
+    gaps = [(a - b) ** 2 for a, b in pairs]
+    return sum(gaps) / len(gaps)
+
+
+def test_terms_of_relation_networks_are_squared_errors_and_the_old_module_relates_the_new_maps():
+    student, teacher = relation_net(0).eval(), relation_net(1).eval().requires_grad_(False)
+    new, old = maps("new"), maps("old")
+    terms = ERD(lambda_m=0.7, lambda_e=1.3).loss(Step(student, new, teacher, old, RNG))
+    own = [[[float(n == m // QUERIES) for n in range(WAY)] for m in range(WAY * QUERIES)]] * 2
+    by_student, by_teacher = (
+        lambda e, module=model.relation: slow_relations(module, e) for model in (student, teacher)
+    )
+    assert {name: term.item() for name, term in terms.items()} == pytest.approx(
+        {
+            "meta": squared_gap(by_student(new["mix"]), own),
+            "distill_m": 0.7 * squared_gap(by_teacher(new["mix"]), by_teacher(old["mix"])),
+            "distill_e": 1.3 * squared_gap(by_student(new["exemplar"]), by_teacher(old["exemplar"])),
+        },
+        rel=1e-4,
+    )
+
+
+def test_cross_task_distillation_teaches_the_encoder_and_no_relation_module():
+    student, teacher = relation_net(0), relation_net(1).eval().requires_grad_(False)
+    new = maps("new")
+    leaves = {name: episodes.query.requires_grad_() for name, episodes in new.items()}
+    terms = ERD().loss(Step(student, new, teacher, maps("old"), RNG))
+    module = list(student.relation.parameters())
+    for name, of, teaches_module in (
+        ("meta", "mix", True),
+        ("distill_m", "mix", False),
+        ("distill_e", "exemplar", True),
+    ):
+        of_maps, *of_module = torch.autograd.grad(
+            terms[name], [leaves[of], *module], retain_graph=True, allow_unused=True
+        )
+        assert of_maps.abs().max() > 0
+        assert all((gradient is not None) == teaches_module for gradient in of_module)
+    assert all(parameter.grad is None for parameter in teacher.parameters())
 
 
 # --- the sub-episodes ------------------------------------------------------------------------------------------------
@@ -246,3 +322,9 @@ def test_a_whole_number_of_classes_is_accepted(p, way, learner):
 def test_prototypes_of_the_released_form_need_protonets():
     with pytest.raises(ValueError, match="only ProtoNets"):
         ERD(cross="released").check(Shape(5, 1, 1), Learner)
+
+
+def test_there_is_nothing_to_clamp_in_relation_scores():
+    with pytest.raises(ValueError, match="kl_clamp bounds probabilities, and relationnet compares relation scores"):
+        ERD(kl_clamp=1e-4).check(Shape(5, 1, 1), RelationNet)
+    ERD().check(Shape(5, 1, 1), RelationNet)

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -7,16 +9,18 @@ from episodica.models.conv4 import Conv4
 from episodica.rng import generator, seeded
 
 
-def conv4(width) -> Conv4:
+def conv4(width: Any, pools: Any = 4) -> Conv4:
     with seeded("conv4"):
-        return Conv4(width=width)
+        return Conv4(width=width, pools=pools)
 
 
 @pytest.mark.parametrize(("width", "size"), [("classic", 16), ("classic", 33), ("classic", 84), ("released", 32)])
 def test_the_embedding_has_the_shape_that_is_announced(width, size):
-    net = conv4(width)
-    images = torch.randn(2, 3, size, size, generator=generator("images"))
-    assert net(images).shape == (2, *net.out_shape(size))
+    for pools in (4, 2):
+        net = conv4(width, pools)
+        images = torch.randn(2, 3, size, size, generator=generator("images"))
+        assert net(images).shape == (2, *net.out_shape(size))
+        assert net.maps(images)[-1].shape == (2, *net.map_shape(size))
 
 
 @pytest.mark.parametrize(("width", "parameters"), [("classic", 113_088), ("released", 1_002_432)])
@@ -41,3 +45,30 @@ def test_a_block_is_a_convolution_then_norm_relu_and_pool():
     for conv, norm in zip(convs, norms, strict=True):
         expected = F.max_pool2d(F.relu(norm(F.conv2d(expected, conv.weight, conv.bias, padding=1))), 2)
     torch.testing.assert_close(net(maps), expected.flatten(1))
+
+
+def test_with_two_pools_only_the_first_two_blocks_halve_the_maps():
+    net, images = conv4("classic", 2).eval(), torch.randn(2, 3, 32, 32, generator=generator("images"))
+    assert [maps.shape[-1] for maps in net.maps(images)] == [16, 8, 8, 8]
+    expected = images
+    for n, (conv, norm) in enumerate((block[0], block[1]) for block in net.blocks):  # type: ignore[index]
+        expected = F.relu(norm(F.conv2d(expected, conv.weight, conv.bias, padding=1)))
+        expected = F.max_pool2d(expected, 2) if n < 2 else expected
+    torch.testing.assert_close(net.maps(images)[-1], expected)
+
+
+@pytest.mark.parametrize(("pools", "smallest"), [(4, 16), (2, 4)])
+def test_images_of_which_nothing_would_be_left_are_refused(pools, smallest):
+    net = conv4("classic", pools)
+    net.check(smallest)
+    with pytest.raises(ValueError, match=f"conv4 needs images of {smallest} px and gets {smallest - 1}"):
+        net.check(smallest - 1)
+
+
+@pytest.mark.parametrize("pools", [4, 2])
+def test_without_its_last_activation_the_embedding_has_both_signs(pools):
+    net, images = conv4("classic", pools).eval(), torch.randn(2, 3, 32, 32, generator=generator("images"))
+    before = net(images)
+    net.drop_last_activation()
+    assert (net(images) < 0).any()
+    torch.testing.assert_close(net(images).relu(), before)

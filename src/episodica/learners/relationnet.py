@@ -1,0 +1,102 @@
+"""Relation Networks (Sung, Yang, Zhang, Xiang, Torr, Hospedales 2018), equations 9-10 of the ERD paper.
+
+Embeddings are feature maps. A small network, the relation module, looks at the maps of a support image and a query
+side by side and says how related they are, from 0 to 1. Encoder and relation module learn together, by squared error.
+"""
+
+from dataclasses import field
+from typing import Annotated, ClassVar, Literal
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Size, Tensor, nn
+
+from episodica.learners.learner import Learner
+from episodica.losses import squared_error
+from episodica.models.conv4 import block
+
+CHANNELS, HIDDEN = 64, 8
+SMALLEST_MAP = 4  # the relation module halves it twice
+
+
+class RelationNet(Learner, name="relationnet"):
+    """A learned comparison of feature maps instead of a distance; scores are relations from 0 to 1."""
+
+    exemplars: ClassVar[str] = "random"
+    logits: ClassVar[bool] = False
+    vectors: ClassVar[bool] = False
+
+    shots: Annotated[
+        Literal["pairs", "mean", "sum"],
+        Field(
+            description="several shots: relate the query to every support image and average the scores (eq. 9-10), or "
+            "relate it once to the mean or sum of their maps (published code)"
+        ),
+    ] = "pairs"
+    relation: nn.Sequential = field(init=False)
+
+    def check(self, size: int) -> None:
+        side = self.backbone.map_shape(size)[1]
+        if side < SMALLEST_MAP:
+            needed = self.backbone.smallest_for(SMALLEST_MAP)
+            raise ValueError(
+                f"{self.name} relates maps of {SMALLEST_MAP} x {SMALLEST_MAP} or more, and {self.backbone.name} gives "
+                f"{side} x {side} for images of {size} px: use a backbone that pools less (name: conv4 with "
+                f"backbone.pools: 2), or set augment.size to {needed} or more"
+            )
+
+    def build_for(self, size: int) -> None:
+        channels, side, _ = self.backbone.map_shape(size)
+        self.relation = nn.Sequential(
+            block(2 * channels, CHANNELS),
+            block(CHANNELS, CHANNELS),
+            nn.Flatten(),
+            nn.Linear(CHANNELS * (side // 4) ** 2, HIDDEN),
+            nn.ReLU(inplace=True),
+            nn.Linear(HIDDEN, 1),
+            nn.Sigmoid(),
+        )
+
+    def embed(self, images: Tensor) -> Tensor:  # [M, 3, S, S] -> [M, C, side, side]
+        return self.backbone.blocks(images)
+
+    def prototypes(self, support: Tensor) -> Tensor:  # [B, N, K, *E] -> [B, N, K or 1, *E]
+        if self.shots == "pairs":
+            return support
+        return support.float().mean(2, keepdim=True) if self.shots == "mean" else support.float().sum(2, keepdim=True)
+
+    def scores(self, prototypes: Tensor, queries: Tensor) -> Tensor:
+        """The mean relation of each query to the maps that stand for each class, in fp32.
+
+        The first layer is linear in the two maps that it sees side by side: each half of its weight meets every image
+        once instead of once a pair, and the pair gets the sum.
+        """
+        first, *others = self.relation
+        assert isinstance(first, nn.Sequential)
+        conv, *rest = first
+        assert isinstance(conv, nn.Conv2d)
+        with torch.autocast(queries.device.type, enabled=False):
+            of_support, of_query = conv.weight.chunk(2, dim=1)
+            support = _each(prototypes.flatten(1, 2), of_support, conv.bias)  # [B, N * K, 64, side, side]
+            query = _each(queries, of_query, None)  # [B, M, 64, side, side]
+            x = (query[:, :, None] + support[:, None]).flatten(0, 2)
+            for layer in (*rest, *others):
+                x = layer(x)
+        return x.view(*queries.shape[:2], *prototypes.shape[1:3]).mean(-1)
+
+    def pair_values(self, embedding: Size) -> int:
+        return CHANNELS * embedding[-2:].numel()
+
+    def meta_loss(self, scores: Tensor, labels: Tensor) -> Tensor:
+        """1 for a query's own class, 0 for the others."""
+        return squared_error(scores, F.one_hot(labels, scores.shape[-1]).expand_as(scores))
+
+    def distill(self, student: Tensor, teacher: Tensor, clamp: float = 0.0) -> Tensor:
+        assert not clamp, "relations are no probabilities of a softmax"
+        return squared_error(student, teacher)
+
+
+def _each(maps: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """The convolution of every map. [B, M, C, side, side] -> [B, M, 64, side, side]"""
+    return F.conv2d(maps.float().flatten(0, 1), weight, bias, padding=1).unflatten(0, maps.shape[:2])
