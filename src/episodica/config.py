@@ -26,7 +26,7 @@ from episodica.registry import Settings, components, settings_of
 from episodica.types import Shape
 
 SECTION_KINDS = {"data": "dataset", "backbone": "backbone", "learner": "learner", "method": "method"}
-NOT_IN_THE_NUMBERS = ("data.root", "device", "threads", "train.log_every", "train.checkpoint_seconds")
+NOT_IN_THE_NUMBERS = ("data.root", "device", "threads", "kernels", "train.log_every", "train.checkpoint_seconds")
 DEFAULTS = {"data": "glyphs", "backbone": "conv4", "learner": "protonet", "method": "erd"}
 
 
@@ -184,6 +184,8 @@ class RunConfig(Section):
     """auto, cpu, cuda or cuda:N"""
     threads: int | None = Field(default=None, ge=1)
     """CPU threads; by default all cores"""
+    kernels: Literal["auto", "torch", "fused"] = "auto"
+    """fused: compiled kernels for the first block on the CPU; torch: none; auto: where they fit and can be built"""
     seed: int = Field(default=0, ge=0)
     """decides initialisation and training draws"""
 

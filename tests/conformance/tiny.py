@@ -38,6 +38,7 @@ TINY: dict[str, Any] = {
     "eval.episodes": 20,
     "threads": 1,
     "device": "cpu",
+    "kernels": "torch",
 }
 
 
