@@ -185,7 +185,7 @@ class RunConfig(Section):
     threads: int | None = Field(default=None, ge=1)
     """CPU threads; by default all cores"""
     kernels: Literal["auto", "torch", "fused"] = "auto"
-    """fused: compiled kernels for the first block on the CPU; torch: none; auto: where they fit and can be built"""
+    """fused: compiled kernels on the CPU; torch: none of them; auto: fused where they fit and can be built"""
     seed: int = Field(default=0, ge=0)
     """decides initialisation and training draws"""
 

@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 
 from episodica.data.cache import cache_folder
 
-SOURCE = Path(__file__).with_name("kernels.cpp")
+SOURCES = tuple(Path(__file__).with_name(name) for name in ("first_block.cpp", "later_block.cpp", "vectors.h"))
 # Predictive commoning would carry pixels from one step of a loop to the next, in registers that the sums need.
 FLAGS = ("-std=c++17", "-O3", "-march=native", "-fno-predictive-commoning", "-fopenmp", "-fPIC", "-shared")
 PATIENCE = 120  # seconds for a build, which takes one or two
@@ -44,7 +44,9 @@ def _build(path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(dir=path.parent) as aside:
-            _run_compiler(*FLAGS, str(SOURCE), "-o", f"{aside}/{path.name}")
+            _run_compiler(
+                *FLAGS, *(str(source) for source in SOURCES if source.suffix == ".cpp"), "-o", f"{aside}/{path.name}"
+            )
             Path(aside, path.name).replace(path)
     except OSError as error:
         raise CannotBuild(f"the kernels cannot be written to {path.parent}: {error.strerror or error}") from None
@@ -52,7 +54,8 @@ def _build(path: Path) -> None:
 
 def _key() -> str:
     described = _run_compiler(*FLAGS, "-dM", "-E", "-x", "c++", os.devnull)  # version and processor, as macros
-    return blake2b(SOURCE.read_bytes() + "\0".join((*FLAGS, described)).encode(), digest_size=12).hexdigest()
+    parts = (*FLAGS, described, *(source.read_text() for source in SOURCES))
+    return blake2b("\0".join(parts).encode(), digest_size=12).hexdigest()
 
 
 def _run_compiler(*arguments: str) -> str:

@@ -6,44 +6,11 @@
 // [M][H/2][W/2][O]. Every sum runs over an image first and over the images afterwards, in double precision and in their
 // order, so that the bits do not depend on the number of threads.
 
-#include <cstdint>
-#include <cstring>
-#include <vector>
+#include "vectors.h"
 
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int LANES = 16, WIDE = 4;
-#elif defined(__AVX__)
-constexpr int LANES = 8, WIDE = 2;
-#else
-constexpr int LANES = 4, WIDE = 4;
-#endif
-constexpr int NARROW = 16 / LANES;  // vectors in 16 channels
-constexpr int ROW = 9, TAPS = 27;   // numbers in a row of a patch, and in a patch
-constexpr int DEAD = 4;             // instead of the place of a maximum that ReLU cuts off
-
-typedef float Floats __attribute__((vector_size(LANES * sizeof(float))));
-typedef int32_t Ints __attribute__((vector_size(LANES * sizeof(int32_t))));
-typedef double Doubles __attribute__((vector_size(64)));
-
-template <class Vector, class Number>
-inline Vector load(const Number* from) {
-    Vector v;
-    std::memcpy(&v, from, sizeof v);
-    return v;
-}
-
-template <class Vector, class Number>
-inline void store(Number* to, Vector v) {
-    std::memcpy(to, &v, sizeof v);
-}
-
-inline void store_narrowed(uint8_t* to, Ints v) {
-    int32_t numbers[LANES];
-    store(numbers, v);
-    for (int i = 0; i < LANES; ++i) to[i] = static_cast<uint8_t>(numbers[i]);
-}
+constexpr int ROW = 9, TAPS = 27;  // numbers in a row of a patch, and in a patch
 
 struct Sizes {
     int64_t height, width, channels;
@@ -70,7 +37,6 @@ private:
 template <int N>
 void convolve(const float* padded, Sizes s, const float* weights, const float* shift, float* out, uint8_t* places) {
     const int64_t stride = s.stride();
-    const Ints dead = Ints{} + DEAD;
     for (int64_t y = 0; y < s.height / 2; ++y)
         for (int64_t x = 0; x < s.width / 2; ++x, out += s.channels) {
             const float* patch = padded + 2 * y * stride + 6 * x;
@@ -90,17 +56,9 @@ void convolve(const float* padded, Sizes s, const float* weights, const float* s
                 }
 #pragma GCC unroll 4
             for (int n = 0; n < N; ++n) {
-                Floats best = sums[0][n];
-                Ints place = {};
-#pragma GCC unroll 3
-                for (int i = 1; i < 4; ++i) {
-                    place = sums[i][n] > best ? Ints{} + i : place;
-                    best = sums[i][n] > best ? sums[i][n] : best;
-                }
-                best += load<Floats>(shift + n * LANES);
-                const Ints off = best <= Floats{};
-                store(out + n * LANES, off ? Floats{} : best);
-                if (places) store_narrowed(places + n * LANES, off ? dead : place);
+                const Floats four[4] = {sums[0][n], sums[1][n], sums[2][n], sums[3][n]};
+                uint8_t* place = places ? places + n * LANES : nullptr;
+                store_pooled(four, load<Floats>(shift + n * LANES), out + n * LANES, place);
             }
             if (places) places += s.channels;
         }
@@ -179,13 +137,6 @@ void add_moments(const float* padded, Sizes s, double* patches, double* out) {
     }
 }
 
-template <class Number>
-void add_up(const std::vector<Number>& parts, int64_t size, double* out) {
-    for (int64_t i = 0; i < size; ++i) out[i] = 0;
-    for (auto part = parts.begin(); part != parts.end(); part += size)
-        for (int64_t i = 0; i < size; ++i) out[i] += part[i];
-}
-
 }  // namespace
 
 extern "C" {
@@ -194,21 +145,16 @@ extern "C" {
 void conv_pool_relu(const float* images, int64_t count, int64_t height, int64_t width, const float* weights,
                     const float* shift, int64_t channels, float* out, uint8_t* places, int threads) {
     const Sizes s{height, width, channels};
-    const int vectors = channels % (WIDE * LANES) == 0 ? WIDE : NARROW;
 #pragma omp parallel num_threads(threads)
     {
         Padded padded(s);
 #pragma omp for schedule(static)
         for (int64_t i = 0; i < count; ++i) {
             const float* image = padded.fill(images + i * height * width * 3);
-            for (int64_t c = 0; c < channels; c += vectors * LANES) {
-                float* to = out + i * s.pooled() + c;
+            for_blocks(channels, [&](auto n, int64_t c) {
                 uint8_t* at = places ? places + i * s.pooled() + c : nullptr;
-                if (vectors == WIDE)
-                    convolve<WIDE>(image, s, weights + c, shift + c, to, at);
-                else
-                    convolve<NARROW>(image, s, weights + c, shift + c, to, at);
-            }
+                convolve<n>(image, s, weights + c, shift + c, out + i * s.pooled() + c, at);
+            });
         }
     }
 }
@@ -218,7 +164,6 @@ void conv_pool_relu_backward(const float* images, int64_t count, int64_t height,
                              const uint8_t* places, int64_t channels, double* out, int threads) {
     const Sizes s{height, width, channels};
     const int64_t size = (TAPS + 1) * channels;
-    const int vectors = channels % (2 * LANES) == 0 ? 2 : 1;
     std::vector<float> parts(count * size);
 #pragma omp parallel num_threads(threads)
     {
@@ -228,13 +173,9 @@ void conv_pool_relu_backward(const float* images, int64_t count, int64_t height,
         for (int64_t i = 0; i < count; ++i) {
             const float* image = padded.fill(images + i * height * width * 3);
             for (int64_t j = 0; j < s.pooled(); ++j) wide[j] = places[i * s.pooled() + j];
-            for (int64_t c = 0; c < channels; c += vectors * LANES) {
-                const float* from = gradient + i * s.pooled() + c;
-                if (vectors == 2)
-                    gather<2>(image, s, from, &wide[c], &parts[i * size + c]);
-                else
-                    gather<1>(image, s, from, &wide[c], &parts[i * size + c]);
-            }
+            for_blocks<2, 1>(channels, [&](auto n, int64_t c) {
+                gather<n>(image, s, gradient + i * s.pooled() + c, &wide[c], &parts[i * size + c]);
+            });
         }
     }
     add_up(parts, size, out);
