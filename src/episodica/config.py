@@ -28,7 +28,7 @@ from episodica.registry import Settings, components, settings_of
 from episodica.types import Shape
 
 SECTION_KINDS = {"data": "dataset", "backbone": "backbone", "learner": "learner", "method": "method"}
-NOT_IN_THE_NUMBERS = ("data.root", "device", "threads", "train.log_every", "train.checkpoint_seconds")
+NOT_IN_THE_NUMBERS = ("data.root", "device", "threads", "kernels", "train.log_every", "train.checkpoint_seconds")
 DEFAULTS = {"data": "glyphs", "backbone": "conv4", "learner": "protonet", "method": "erd"}
 
 
@@ -188,6 +188,8 @@ class RunConfig(Section):
     """auto, cpu, cuda or cuda:N"""
     threads: int | None = Field(default=None, ge=1)
     """CPU threads; by default all cores"""
+    kernels: Literal["auto", "torch", "fused"] = "auto"
+    """fused: compiled kernels on the CPU; torch: none of them; auto: fused where they fit and can be built"""
     seed: int = Field(default=0, ge=0)
     """decides initialisation and training draws"""
 

@@ -22,6 +22,7 @@ VARIANTS: dict[str, Mapping[str, Any]] = {
     "old embeddings cached": {**UNAUGMENTED, "train.epochs": 3},
     "released code": {"method.cross": "released", "train.bn": "released", "method.kl_clamp": 1e-4},
     "shared memory": {"memory.per_class": None, "memory.total": 20, "memory.select": "rb"},
+    "fused kernels": {"kernels": "auto", "seed": 1},
     "several shapes": {"eval.shots": [1, 2], "eval.way": [2, 5], "train.episodes_per_step": 2},
 }
 every_config = pytest.mark.parametrize(

@@ -40,6 +40,7 @@ TINY: dict[str, Any] = {
     "eval.episodes": 20,
     "threads": 1,
     "device": "cpu",
+    "kernels": "torch",
 }
 
 NEEDS: dict[str, dict[str, Any]] = {"relationnet": {"backbone.pools": 2}}  # what a learner cannot do without at 16 px

@@ -13,7 +13,7 @@ from episodica.registry import components, settings_of
 from episodica.sweep.grid import flatten, nest
 
 DEFAULTS = flatten(resolve({}).tree())
-INDIFFERENT = {"data.root", "device", "threads", "train.log_every", "train.checkpoint_seconds"}
+INDIFFERENT = {"data.root", "device", "threads", "kernels", "train.log_every", "train.checkpoint_seconds"}
 SPECIAL = {"backbone.pools": 2, "method.p": 0.4, "shape.way": 10, "device": "cpu", "data.root": "elsewhere"}
 
 

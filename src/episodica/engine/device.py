@@ -50,7 +50,7 @@ def keep_freed_memory() -> None:
     libc.mallopt(trim_threshold, 2**31 - 1)
 
 
-def describe_environment(device: torch.device) -> dict[str, Any]:
+def describe_environment(device: torch.device, kernels: str) -> dict[str, Any]:
     packages = ("episodica", "torch", "numpy", "pillow", "safetensors")
     return {
         "python": platform.python_version(),
@@ -63,7 +63,7 @@ def describe_environment(device: torch.device) -> dict[str, Any]:
         },
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
         "threads": torch.get_num_threads(),
-        "kernel_path": "torch",
+        "kernel_path": kernels,
         "git_commit": _git_commit(),
     }
 

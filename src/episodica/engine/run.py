@@ -13,6 +13,7 @@ import torch
 from episodica.config import RunConfig
 from episodica.engine.checkpoint import Checkpoints, restore_module
 from episodica.engine.device import computing, describe_environment
+from episodica.engine.fused.accelerate import accelerate
 from episodica.engine.problem import load_problem, new_learner
 from episodica.engine.trainer import Tell, Trainer
 from episodica.errors import InputError, Interrupted
@@ -31,10 +32,12 @@ def run_one(config: RunConfig, out: Path, watch: Tell, stop: Callable[[], bool] 
         with computing(config.threads):
             problem = load_problem(config, partial(_tell_reading, watch))
             folder.claim_split(problem.split, problem.class_names)
-            notice = folder.write_environment(describe_environment(problem.device))
-            if notice:
-                watch({"event": "notice", "text": notice})
             trainer = Trainer(problem, folder, watch, stop)
+            notice = partial(_tell_notice, watch)
+            kernels = accelerate(trainer.learner, config.kernels, notice)
+            changed = folder.write_environment(describe_environment(problem.device, kernels))
+            if changed:
+                notice(changed)
             try:
                 trainer.run()
             except InputError:
@@ -49,6 +52,10 @@ def run_one(config: RunConfig, out: Path, watch: Tell, stop: Callable[[], bool] 
         (folder.path / "error.log").unlink(missing_ok=True)
         watch({"event": "finished", "run": config.run_id})
         return results
+
+
+def _tell_notice(watch: Tell, text: str) -> None:
+    watch({"event": "notice", "text": text})
 
 
 def _tell_reading(watch: Tell, what: str, done: int, total: int) -> None:

@@ -1,0 +1,200 @@
+// 3x3 convolution of zero-padded RGB images, 2x2 max-pool and ReLU in one pass: the map at full resolution, which is
+// four times as large as what is left of it, is never written. And the moments of the patches that such a convolution
+// sees, from which the mean and variance of its output follow for any weights.
+//
+// Arrays are dense: images [M][H][W][3], weights [27][O] with rows in the order (row, column, colour), maps
+// [M][H/2][W/2][O]. Every sum runs over an image first and over the images afterwards, in double precision and in their
+// order, so that the bits do not depend on the number of threads.
+
+#include "vectors.h"
+
+namespace {
+
+constexpr int ROW = 9, TAPS = 27;  // numbers in a row of a patch, and in a patch
+
+struct Sizes {
+    int64_t height, width, channels;
+    int64_t stride() const { return 3 * (width + 2); }  // floats in a row of the padded image
+    int64_t pooled() const { return (height / 2) * (width / 2) * channels; }
+};
+
+// An image with a border of zeros, so that no patch is a special case.
+class Padded {
+public:
+    explicit Padded(Sizes sizes) : sizes(sizes), pixels((sizes.height + 2) * sizes.stride()) {}
+
+    const float* fill(const float* image) {
+        for (int64_t y = 0; y < sizes.height; ++y)
+            std::memcpy(&pixels[(y + 1) * sizes.stride() + 3], image + y * 3 * sizes.width, 12 * sizes.width);
+        return pixels.data();
+    }
+
+private:
+    Sizes sizes;
+    std::vector<float> pixels;
+};
+
+template <int N>
+void convolve(const float* padded, Sizes s, const float* weights, const float* shift, float* out, uint8_t* places) {
+    const int64_t stride = s.stride();
+    for (int64_t y = 0; y < s.height / 2; ++y)
+        for (int64_t x = 0; x < s.width / 2; ++x, out += s.channels) {
+            const float* patch = padded + 2 * y * stride + 6 * x;
+            Floats sums[4][N] = {};
+            for (int row = 0; row < 3; ++row)
+                for (int k = 0; k < ROW; ++k) {
+                    const float* upper = patch + row * stride + k;
+                    const float *lower = upper + stride, *w = weights + (row * ROW + k) * s.channels;
+#pragma GCC unroll 4
+                    for (int n = 0; n < N; ++n) {
+                        const Floats weight = load<Floats>(w + n * LANES);
+                        sums[0][n] += weight * upper[0];
+                        sums[1][n] += weight * upper[3];
+                        sums[2][n] += weight * lower[0];
+                        sums[3][n] += weight * lower[3];
+                    }
+                }
+#pragma GCC unroll 4
+            for (int n = 0; n < N; ++n) {
+                const Floats four[4] = {sums[0][n], sums[1][n], sums[2][n], sums[3][n]};
+                uint8_t* place = places ? places + n * LANES : nullptr;
+                store_pooled(four, load<Floats>(shift + n * LANES), out + n * LANES, place);
+            }
+            if (places) places += s.channels;
+        }
+}
+
+// What the gradient of the pooled map contributes to that of the weights [27][O] and of the shift [O]. One row of the
+// patch at a time, so that all its sums stay in registers.
+template <int N>
+void gather(const float* padded, Sizes s, const float* gradient, const int32_t* places, float* out) {
+    for (int row = 0; row < 3; ++row) {
+        Floats taps[ROW][N] = {}, total[N] = {};
+        for (int64_t y = 0, pixel = 0; y < s.height / 2; ++y)
+            for (int64_t x = 0; x < s.width / 2; ++x, pixel += s.channels) {
+                const float* upper = padded + (2 * y + row) * s.stride() + 6 * x;
+                Floats at[4][N];
+#pragma GCC unroll 4
+                for (int n = 0; n < N; ++n) {
+                    const Floats whole = load<Floats>(gradient + pixel + n * LANES);
+                    const Ints place = load<Ints>(places + pixel + n * LANES);
+                    total[n] += place == DEAD ? Floats{} : whole;
+#pragma GCC unroll 4
+                    for (int i = 0; i < 4; ++i) at[i][n] = place == i ? whole : Floats{};
+                }
+#pragma GCC unroll 2
+                for (int i = 0; i < 4; i += 2) {
+                    const float* numbers = upper + i / 2 * s.stride();
+#pragma GCC unroll 12
+                    for (int k = 0; k < ROW + 3; ++k)
+#pragma GCC unroll 4
+                        for (int n = 0; n < N; ++n) {
+                            if (k < ROW) taps[k][n] += at[i][n] * numbers[k];
+                            if (k >= 3) taps[k - 3][n] += at[i + 1][n] * numbers[k];
+                        }
+                }
+            }
+        for (int n = 0; n < N; ++n) {
+            for (int k = 0; k < ROW; ++k) store(out + (row * ROW + k) * s.channels + n * LANES, taps[k][n]);
+            store(out + TAPS * s.channels + n * LANES, total[n]);
+        }
+    }
+}
+
+constexpr int PATCH = 32, LANES_OF_DOUBLES = 8;  // a patch, a one, and zeros up to whole vectors
+
+// Rows FIRST .. FIRST + COUNT of the sum of all outer products of a patch with itself, up to the diagonal.
+template <int FIRST, int COUNT>
+void multiply(const double* patches, int64_t n, double* out) {
+    constexpr int COLUMNS = (FIRST + COUNT + LANES_OF_DOUBLES - 1) / LANES_OF_DOUBLES;
+    Doubles sums[COUNT][COLUMNS] = {};
+    for (int64_t i = 0; i < n; ++i, patches += PATCH) {
+        Doubles columns[COLUMNS];
+#pragma GCC unroll 4
+        for (int c = 0; c < COLUMNS; ++c) columns[c] = load<Doubles>(patches + c * LANES_OF_DOUBLES);
+#pragma GCC unroll 8
+        for (int r = 0; r < COUNT; ++r)
+#pragma GCC unroll 4
+            for (int c = 0; c < COLUMNS; ++c) sums[r][c] += columns[c] * patches[FIRST + r];
+    }
+    for (int r = 0; r < COUNT; ++r)
+        for (int c = 0; c < COLUMNS; ++c) {
+            double* to = out + (FIRST + r) * PATCH + c * LANES_OF_DOUBLES;
+            store(to, load<Doubles>(to) + sums[r][c]);
+        }
+}
+
+void add_moments(const float* padded, Sizes s, double* patches, double* out) {
+    for (int64_t y = 0; y < s.height; ++y) {
+        for (int64_t x = 0; x < s.width; ++x)
+            for (int row = 0; row < 3; ++row)
+                for (int k = 0; k < ROW; ++k)
+                    patches[x * PATCH + row * ROW + k] = padded[(y + row) * s.stride() + 3 * x + k];
+        multiply<0, 8>(patches, s.width, out);
+        multiply<8, 8>(patches, s.width, out);
+        multiply<16, 8>(patches, s.width, out);
+        multiply<24, 4>(patches, s.width, out);
+    }
+}
+
+}  // namespace
+
+extern "C" {
+
+// `places` [M][H/2][W/2][O] says which of its four numbers each pooled one is; null where nobody asks.
+void conv_pool_relu(const float* images, int64_t count, int64_t height, int64_t width, const float* weights,
+                    const float* shift, int64_t channels, float* out, uint8_t* places, int threads) {
+    const Sizes s{height, width, channels};
+#pragma omp parallel num_threads(threads)
+    {
+        Padded padded(s);
+#pragma omp for schedule(static)
+        for (int64_t i = 0; i < count; ++i) {
+            const float* image = padded.fill(images + i * height * width * 3);
+            for_blocks(channels, [&](auto n, int64_t c) {
+                uint8_t* at = places ? places + i * s.pooled() + c : nullptr;
+                convolve<n>(image, s, weights + c, shift + c, out + i * s.pooled() + c, at);
+            });
+        }
+    }
+}
+
+// `out` [28][O]: the gradient of the weights, then that of the shift.
+void conv_pool_relu_backward(const float* images, int64_t count, int64_t height, int64_t width, const float* gradient,
+                             const uint8_t* places, int64_t channels, double* out, int threads) {
+    const Sizes s{height, width, channels};
+    const int64_t size = (TAPS + 1) * channels;
+    std::vector<float> parts(count * size);
+#pragma omp parallel num_threads(threads)
+    {
+        Padded padded(s);
+        std::vector<int32_t> wide(s.pooled());
+#pragma omp for schedule(static)
+        for (int64_t i = 0; i < count; ++i) {
+            const float* image = padded.fill(images + i * height * width * 3);
+            for (int64_t j = 0; j < s.pooled(); ++j) wide[j] = places[i * s.pooled() + j];
+            for_blocks<2, 1>(channels, [&](auto n, int64_t c) {
+                gather<n>(image, s, gradient + i * s.pooled() + c, &wide[c], &parts[i * size + c]);
+            });
+        }
+    }
+    add_up(parts, size, out);
+}
+
+// `out` [28][32]: up to its diagonal, the sum over all H x W patches of the outer product of (patch, 1) with itself.
+void patch_moments(const float* images, int64_t count, int64_t height, int64_t width, double* out, int threads) {
+    const Sizes s{height, width, 0};
+    const int64_t size = (TAPS + 1) * PATCH;
+    std::vector<double> parts(count * size);
+#pragma omp parallel num_threads(threads)
+    {
+        Padded padded(s);
+        std::vector<double> patches(width * PATCH);
+        for (int64_t x = 0; x < width; ++x) patches[x * PATCH + TAPS] = 1;
+#pragma omp for schedule(static)
+        for (int64_t i = 0; i < count; ++i)
+            add_moments(padded.fill(images + i * height * width * 3), s, patches.data(), &parts[i * size]);
+    }
+    add_up(parts, size, out);
+}
+}

@@ -1,0 +1,115 @@
+"""The compiled kernels as functions on tensors; what they compute is said beside their code.
+
+Maps are channels-last, statistics and sums in double precision. Shapes: M images of H x W pixels, O channels.
+"""
+
+from ctypes import c_int, c_int64, c_void_p
+
+import torch
+from torch import Tensor
+
+from episodica.engine.fused.build import library
+
+TAPS = 27  # row, column, colour
+
+
+def last(maps: Tensor) -> Tensor:
+    return maps.contiguous(memory_format=torch.channels_last)
+
+
+def patch_moments(images: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean [27] and covariance [27, 27] of the H x W zero-padded patches of all images, in double precision."""
+    sums = torch.empty(TAPS + 1, 32, dtype=torch.float64)
+    library().patch_moments(*_images(images), _pointer(sums), _threads())
+    lower = sums[:, : TAPS + 1].tril() / sums[TAPS, TAPS]
+    mean, second = lower[TAPS, :TAPS], lower[:TAPS, :TAPS]
+    return mean, second + second.tril(-1).T - mean.outer(mean)
+
+
+def conv_pool_relu(images: Tensor, weights: Tensor, shift: Tensor, places: Tensor | None) -> Tensor:
+    """Weights [27, O], shift [O]; writes which of four numbers each pooled one is."""
+    out = _pooled(images, len(shift))
+    weights, shift = weights.float().contiguous(), shift.float()
+    given = (*_images(images), _pointer(weights), _pointer(shift), c_int64(len(shift)))
+    library().conv_pool_relu(*given, _pointer(out), _pointer(places), _threads())
+    return out
+
+
+def conv_pool_relu_backward(images: Tensor, gradient: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
+    """Of weights and shift."""
+    channels = gradient.shape[1]
+    sums = torch.empty(TAPS + 1, channels, dtype=torch.float64)
+    given = (*_images(images), _pointer(gradient), _pointer(places), c_int64(channels))
+    library().conv_pool_relu_backward(*given, _pointer(sums), _threads())
+    return sums[:TAPS], sums[TAPS]
+
+
+def channel_moments(maps: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean [O] and variance [O] over all pixels."""
+    sums = torch.empty(2, maps.shape[1], dtype=torch.float64)
+    library().channel_moments(*_maps(maps), _pointer(sums), _threads())
+    return sums[0], sums[1]
+
+
+def norm_pool_relu(maps: Tensor, scale: Tensor, shift: Tensor, places: Tensor | None) -> Tensor:
+    """ReLU(max-pool(scale * maps + shift)); writes which of four numbers each pooled one is."""
+    out = _pooled(maps, maps.shape[1])
+    scale, shift = scale.float(), shift.float()
+    library().norm_pool_relu(
+        *_maps(maps), _pointer(scale), _pointer(shift), _pointer(out), _pointer(places), _threads()
+    )
+    return out
+
+
+def norm_pool_relu_sums(maps: Tensor, mean: Tensor, gradient: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
+    """Of the gradient, and of its product with the deviation from the mean of the numbers that were pooled. [O] each"""
+    sums = torch.empty(2, maps.shape[1], dtype=torch.float64)
+    mean = mean.float()
+    given = (*_maps(maps), _pointer(mean), _pointer(gradient), _pointer(places))
+    library().norm_pool_relu_sums(*given, _pointer(sums), _threads())
+    return sums[0], sums[1]
+
+
+def norm_pool_relu_backward(
+    maps: Tensor, scale: Tensor, slope: Tensor, level: Tensor, gradient: Tensor, places: Tensor
+) -> Tensor:
+    """scale * (the gradient where it goes) + slope * maps + level."""
+    out = torch.empty_like(maps)
+    vectors = [vector.float() for vector in (scale, slope, level)]
+    given = (*_maps(maps), *map(_pointer, vectors), _pointer(gradient), _pointer(places))
+    library().norm_pool_relu_backward(*given, _pointer(out), _threads())
+    return out
+
+
+def places_of(maps: Tensor, channels: int) -> Tensor:
+    """Room for which of four numbers each pooled one is."""
+    m, _, h, w = maps.shape
+    return torch.empty(m * (h // 2) * (w // 2) * channels, dtype=torch.uint8)
+
+
+def _pooled(maps: Tensor, channels: int) -> Tensor:
+    m, _, h, w = maps.shape
+    return torch.empty((m, channels, h // 2, w // 2), memory_format=torch.channels_last)
+
+
+def _images(images: Tensor) -> tuple[c_void_p, c_int64, c_int64, c_int64]:
+    assert images.shape[1] == 3, images.shape
+    return _maps(images)[:4]
+
+
+def _maps(maps: Tensor) -> tuple[c_void_p, c_int64, c_int64, c_int64, c_int64]:
+    assert maps.dtype == torch.float32, maps.dtype
+    assert maps.is_contiguous(memory_format=torch.channels_last)
+    m, channels, h, w = maps.shape
+    return _pointer(maps) or c_void_p(), c_int64(m), c_int64(h), c_int64(w), c_int64(channels)
+
+
+def _pointer(tensor: Tensor | None) -> c_void_p | None:
+    if tensor is None:
+        return None
+    assert tensor.device.type == "cpu", tensor.device
+    return c_void_p(tensor.data_ptr())
+
+
+def _threads() -> c_int:
+    return c_int(torch.get_num_threads())

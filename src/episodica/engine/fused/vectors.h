@@ -1,0 +1,74 @@
+// What the kernels share: vectors as wide as the processor's, channels in blocks of them, and sums over images.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+#include <vector>
+
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int LANES = 16, WIDE = 4;
+#elif defined(__AVX__)
+constexpr int LANES = 8, WIDE = 2;
+#else
+constexpr int LANES = 4, WIDE = 4;
+#endif
+constexpr int NARROW = 16 / LANES;  // vectors in 16 channels
+constexpr int DEAD = 4;             // instead of the place of a maximum that ReLU cuts off
+
+typedef float Floats __attribute__((vector_size(LANES * sizeof(float))));
+typedef int32_t Ints __attribute__((vector_size(LANES * sizeof(int32_t))));
+typedef double Doubles __attribute__((vector_size(64)));
+
+template <class Vector, class Number>
+inline Vector load(const Number* from) {
+    Vector v;
+    std::memcpy(&v, from, sizeof v);
+    return v;
+}
+
+template <class Vector, class Number>
+inline void store(Number* to, Vector v) {
+    std::memcpy(to, &v, sizeof v);
+}
+
+inline void store_narrowed(uint8_t* to, Ints v) {
+    int32_t numbers[LANES];
+    store(numbers, v);
+    for (int i = 0; i < LANES; ++i) to[i] = static_cast<uint8_t>(numbers[i]);
+}
+
+// Calls `f(N, c)` for blocks of N vectors that begin at channel c: MOST of them where that divides the channels.
+template <int MOST = WIDE, int LEAST = NARROW, class Function>
+inline void for_blocks(int64_t channels, Function f) {
+    if (channels % (MOST * LANES) == 0)
+        for (int64_t c = 0; c < channels; c += MOST * LANES) f(std::integral_constant<int, MOST>{}, c);
+    else
+        for (int64_t c = 0; c < channels; c += LEAST * LANES) f(std::integral_constant<int, LEAST>{}, c);
+}
+
+// The largest of four, after ReLU, and which it was: the first of equals, as in torch.
+inline void store_pooled(const Floats (&four)[4], Floats shift, float* out, uint8_t* place) {
+    Floats best = four[0];
+    Ints which = {};
+#pragma GCC unroll 3
+    for (int i = 1; i < 4; ++i) {
+        which = four[i] > best ? Ints{} + i : which;
+        best = four[i] > best ? four[i] : best;
+    }
+    best += shift;
+    const Ints off = best <= Floats{};  // so that what is not a number is not cut off
+    store(out, off ? Floats{} : best);
+    if (place) store_narrowed(place, off ? Ints{} + DEAD : which);
+}
+
+template <class Number>
+void add_up(const std::vector<Number>& parts, int64_t size, double* out) {
+    for (int64_t i = 0; i < size; ++i) out[i] = 0;
+    for (auto part = parts.begin(); part != parts.end(); part += size)
+        for (int64_t i = 0; i < size; ++i) out[i] += part[i];
+}
+
+}  // namespace

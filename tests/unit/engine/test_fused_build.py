@@ -1,0 +1,126 @@
+"""Compiling on first use: found again, never half written, and clear words where there is no compiler."""
+
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
+from pathlib import Path
+
+import pytest
+
+from episodica.engine.fused.accelerate import accelerate
+from episodica.engine.fused.build import CannotBuild, library
+from episodica.engine.fused.first_block import FirstBlock
+from episodica.engine.fused.later_block import LaterBlock
+from episodica.errors import InputError
+from episodica.learners.protonet import ProtoNet
+from episodica.models.conv4 import Conv4
+from episodica.rng import seeded
+
+
+@pytest.fixture(autouse=True)
+def fresh(tmp_path, monkeypatch):
+    """An empty cache, and nothing remembered from before or for later."""
+    monkeypatch.setenv("EPISODICA_CACHE", str(tmp_path))
+    library.cache_clear()
+    yield
+    library.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def built_once(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("built")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EPISODICA_CACHE", str(folder))
+        library.cache_clear()
+        try:
+            library()
+        except CannotBuild as error:
+            pytest.skip(str(error))
+    (path,) = built(folder)
+    return path
+
+
+@pytest.fixture
+def found(built_once, tmp_path) -> Path:
+    """The library in the cache, as an earlier start left it."""
+    path = tmp_path / "kernels" / built_once.name
+    path.parent.mkdir()
+    path.write_bytes(built_once.read_bytes())
+    return path
+
+
+@pytest.fixture
+def conv4_learner() -> ProtoNet:
+    with seeded("learner"):
+        return ProtoNet(backbone=Conv4())
+
+
+def built(folder: Path) -> list[Path]:
+    return list((folder / "kernels").iterdir())
+
+
+def test_a_later_start_finds_what_an_earlier_one_has_built(found, tmp_path):
+    before = found.stat().st_mtime_ns
+    assert library().patch_moments
+    assert built(tmp_path) == [found]
+    assert found.stat().st_mtime_ns == before
+
+
+def test_a_damaged_file_is_built_again(found):
+    found.write_bytes(found.read_bytes()[:100])
+    assert library().patch_moments
+
+
+@pytest.mark.usefixtures("built_once")
+def test_several_may_build_at_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("EPISODICA_CACHE", str(tmp_path / "shared"))
+    with ThreadPoolExecutor(2) as pool:
+        libraries = [pool.submit(library.__wrapped__) for _ in range(2)]
+    assert all(one.result().patch_moments for one in libraries)
+    assert len(built(tmp_path / "shared")) == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [("no-such-compiler", "no C\\+\\+ compiler `no-such-compiler`: install"), ("false", "`false` failed")],
+)
+def test_without_a_working_compiler(command, said, monkeypatch, tmp_path, conv4_learner):
+    monkeypatch.setenv("CXX", command)
+    with pytest.raises(CannotBuild, match=said):
+        library()
+    told: list[str] = []
+    assert accelerate(conv4_learner, "auto", told.append) == "torch"
+    assert type(conv4_learner.backbone.blocks[0]) is not FirstBlock
+    assert len(told) == 1
+    with pytest.raises(InputError, match=f"kernels = fused: .*{said}"):
+        accelerate(conv4_learner, "fused", told.append)
+    assert not (tmp_path / "kernels").exists()
+
+
+@pytest.mark.usefixtures("built_once")
+def test_a_folder_that_cannot_be_written(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("EPISODICA_CACHE", str(tmp_path / "file"))
+    with pytest.raises(CannotBuild, match="cannot be written"):
+        library()
+
+
+@pytest.mark.usefixtures("found")
+def test_the_blocks_are_replaced_and_the_state_stays(conv4_learner):
+    for asked in ("auto", "fused"):
+        learner, told = deepcopy(conv4_learner), []
+        assert accelerate(learner, asked, told.append) == "fused"
+        assert not told
+        kinds = [type(block) for block in learner.backbone.blocks]
+        assert kinds == [FirstBlock, LaterBlock, LaterBlock, LaterBlock]
+        assert list(learner.state_dict()) == list(conv4_learner.state_dict())
+        assert [name for name, _ in learner.named_modules()] == [name for name, _ in conv4_learner.named_modules()]
+
+
+def test_nothing_is_built_where_it_is_not_asked_for_or_does_not_fit(conv4_learner, learner, tmp_path):
+    told: list[str] = []
+    assert accelerate(conv4_learner, "torch", told.append) == "torch"
+    assert accelerate(learner, "auto", told.append) == "torch"
+    with pytest.raises(InputError, match="which this backbone has not"):
+        accelerate(learner, "fused", told.append)
+    assert not told
+    assert not list(tmp_path.iterdir())
