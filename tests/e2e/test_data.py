@@ -1,6 +1,7 @@
 """`episodica data`, the recipes of the paper's data sets, and a run on a folder of whatever people have."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -76,6 +77,20 @@ def test_the_list_says_what_is_found_where(command: Command, tmp_path: Path, mon
     assert said.code == 0
     assert f"cifar100 100 60000 3 files in {root}" in said.text
     assert f"cub 200 11788 not in {root}; expected: CUB_200_2011.tgz, or the folder" in said.text
+    assert not (tmp_path / "cache").exists()
+
+
+def test_the_cache_is_shown_and_cleared(folder: Path, command: Command, tmp_path: Path) -> None:
+    assert f"cache of decoded images: {tmp_path}/cache, nothing" in command("data").text
+    command("data", "sheet", "folder", "--root", folder, "--out", tmp_path / "sheets", *TASKS)
+    assert re.search(r"1 entry, \d+\.\d kB; `episodica data clear-cache` removes them$", command("data").text)
+    assert f"removed from {tmp_path}/cache: nothing" in command("data", "clear-cache", "cub").text
+    assert f"removed from {tmp_path}/cache: 1 entry, " in command("data", "clear-cache").text
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_check_leaves_nothing_in_the_cache(folder: Path, command: Command, tmp_path: Path) -> None:
+    assert command("data", "check", "folder", "--root", folder, *TASKS).code == 0
     assert not (tmp_path / "cache").exists()
 
 
@@ -188,6 +203,7 @@ BAD = {
     "no such root": (["sheet", "cub", "--root", "/nowhere"], "there is no such folder or file"),
     "an unknown field": (["check", "cub", "--data.min_images", "3"], "data.min_images: no such field"),
     "an unknown verb": (["chekc"], "chekc"),
+    "an unknown set to clear": (["clear-cache", "cifar10"], 'did you mean "cifar100"?'),
     "two names": (["check", "cub", "folder"], 'two names, "cub" and "folder"'),
 }
 

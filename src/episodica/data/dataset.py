@@ -5,14 +5,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
 from episodica.data.archive import unpack
-from episodica.data.cache import Arrays, Progress, Source, cache_folder, load_or_build
+from episodica.data.cache import Arrays, Progress, Source, load_or_build, scratch_folder
 from episodica.errors import InputError
 from episodica.registry import Component
 
@@ -120,13 +119,12 @@ class FileDataset(Dataset):
 
     @contextmanager
     def _unpacked(self, archive: Path) -> Iterator[Source]:
-        cache_folder().mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=cache_folder(), prefix="unpacked-") as folder:
-            unpack(archive, Path(folder), max_bytes=self.unpacked_bytes)
-            places = self._search(Path(folder))
+        with scratch_folder() as folder:
+            unpack(archive, folder, max_bytes=self.unpacked_bytes)
+            places = self._search(folder)
             if not places:
                 raise InputError(
-                    f"{archive} does not hold {self.name}. {self._help()}. Found in it: {contents(Path(folder))}"
+                    f"{archive} does not hold {self.name}. {self._help()}. Found in it: {contents(folder)}"
                 )
             with _opened(self._only(places, archive)[1]) as source:
                 yield source

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageDraw
 
-from episodica.data.cache import Arrays, Progress, Source, decode_each
+from episodica.data.cache import Arrays, Progress, Source, begin_fingerprint, decode_each
 from episodica.data.dataset import Dataset, FileDataset
 from episodica.data.decode import Unreadable
 from episodica.data.splits import Rows, Split
@@ -41,20 +41,21 @@ class Inspection:
         return asdict(self) | {"sound": self.sound}
 
 
-def inspect(dataset: Dataset, tell: Progress) -> Inspection:
-    """Decode every image anew; nothing is cached."""
+def inspect(dataset: Dataset, tell: Progress) -> tuple[Inspection, Arrays]:
+    """Decode every image anew. The arrays say all that a split depends on, without a pixel: nothing is cached."""
     size = dataset.size or dataset.native_size
     opened = dataset.locate()[1]() if isinstance(dataset, FileDataset) else nullcontext(_drawn(dataset.load(tell)))
     with opened as source:
         same: dict[bytes, list[int]] = {}
-        unreadable = []
+        unreadable, content = [], begin_fingerprint(source.labels, source.class_names)
         for i, image in decode_each(source, size, tell):
             if isinstance(image, Unreadable):
                 unreadable.append(str(image))
             else:
+                content.update(image.tobytes())
                 same.setdefault(blake2b(image.tobytes(), digest_size=16).digest(), []).append(i)
         sizes = Counter(source.labels.tolist())
-        return Inspection(
+        found = Inspection(
             dataset=dataset.name,
             classes=len(source.class_names),
             images=len(source.labels),
@@ -63,10 +64,13 @@ def inspect(dataset: Dataset, tell: Progress) -> Inspection:
             duplicates=[[source.name_of(i) for i in rows] for rows in same.values() if len(rows) > 1],
             remarks=_remarks(dataset, source),
         )
+        no_pixels = np.empty((0, size, size, 3), np.uint8)
+        described = (source.labels, source.class_names, content.hexdigest(), source.unseen, source.groups)
+        return found, Arrays(no_pixels, *described)
 
 
 def _drawn(arrays: Arrays) -> Source:
-    return Source(arrays.images, arrays.labels, arrays.class_names)
+    return Source(arrays.images, arrays.labels, arrays.class_names, arrays.unseen, arrays.groups)
 
 
 def _remarks(dataset: Dataset, source: Source) -> list[str]:

@@ -1,16 +1,19 @@
 """What there is to choose from, made from the components' own fields."""
 
 import os
-from collections.abc import Iterator
-from typing import Any, get_args, get_origin
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
 from rich.console import Group
+from rich.filesize import decimal
 from rich.markup import escape
 from rich.table import Table
 
 from episodica.config import RunConfig, sections
+from episodica.data.cache import cache_folder
 from episodica.data.dataset import FileDataset
+from episodica.data.housekeeping import Entry, entries
 from episodica.data.inspection import Inspection
 from episodica.errors import InputError
 from episodica.registry import components, settings_of
@@ -67,6 +70,18 @@ def _found(dataset: Any) -> str:
     except InputError:
         return f"[dim]not in {escape(root)}; expected: {escape(dataset.layout)}"
     return f"[green]{len(files)} files in {escape(root)}"
+
+
+def cache_report() -> str:
+    """Where decoded images are, and what they take."""
+    found = entries()
+    remedy = "; `episodica data clear-cache` removes them" if found else ""
+    return f"cache of decoded images: {escape(str(cache_folder()))}, {amount(found)}{remedy}"
+
+
+def amount(found: Sequence[Entry]) -> str:
+    size = sum(entry.size for entry in found)
+    return f"{len(found)} {'entry' if len(found) == 1 else 'entries'}, {decimal(size)}" if found else "nothing"
 
 
 def inspection_report(found: Inspection, split: dict[str, Any] | None, problem: str | None) -> Group:
@@ -126,8 +141,6 @@ def _meaning(field: Any) -> str:
 
 
 def _choices(annotation: Any) -> list[Any]:
-    from typing import Literal
-
     if get_origin(annotation) is Literal:
         return list(get_args(annotation))
     return [choice for part in get_args(annotation) for choice in _choices(part)]
