@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress as ProgressBar
 
-from episodica.config import RunConfig, resolve
+from episodica.config import RunConfig
 from episodica.data.cache import cache_folder
 from episodica.data.housekeeping import clear
 from episodica.data.inspection import contact_sheets, describe_split, inspect
@@ -28,7 +28,7 @@ from episodica.records.progress import ProgressBars
 from episodica.records.table import labels, results_tables
 from episodica.registry import find
 from episodica.report.figures import curves
-from episodica.sweep.grid import load_recipe, nest, plan
+from episodica.sweep.grid import Recipe, default_recipe, load_recipe, packaged_recipes, plan
 from episodica.sweep.local import run_all
 
 OK, FAILED, BAD_INPUT, IN_USE, INTERRUPTED = 0, 1, 2, 3, 130
@@ -55,13 +55,13 @@ def run(
 ) -> int:
     """Train and evaluate a recipe: one run, or a grid of them.
 
-    RECIPE is the name of a packaged recipe (`episodica list recipes`) or a YAML file; with none, quickstart. Every
-    field of the config can be set with `--key.path VALUE`, such as `--method.name erd --method.p 0.4 --seed "[0, 1]"`;
-    a list where one value is expected makes a run of each. `episodica list` shows all fields. Running the same again
-    continues where it stopped.
+    RECIPE is the name of a packaged recipe (`episodica list recipes`) or a YAML file; with none, quickstart, or folder
+    with `--data.name folder`. Every field of the config can be set with `--key.path VALUE`, such as
+    `--method.name erd --method.p 0.4 --seed "[0, 1]"`; a list where one value is expected makes a run of each.
+    `episodica list` shows all fields. Running the same again continues where it stopped.
     """
     name, overrides = parse(tokens)
-    recipe = load_recipe(name or "quickstart")
+    recipe = load_recipe(name or default_recipe(overrides))
     configs = plan(recipe, overrides)
     if as_json and not dry_run:
         raise InputError("--json goes with --dry-run: results are in results.json of each run folder")
@@ -222,7 +222,8 @@ def _config_of_data(tokens: Sequence[str], root: str | None) -> RunConfig:
         raise InputError("name a data set: `episodica data` lists them")
     find("dataset", name)
     given = {"data.root": root} if root is not None else {}
-    return resolve(nest({"data.name": name, **overrides, **given}))
+    recipe = packaged_recipes().get(name, Recipe(name))
+    return plan(recipe, {"data.name": name, **overrides, **given})[0]
 
 
 @contextmanager

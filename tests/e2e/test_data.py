@@ -75,9 +75,16 @@ def test_the_list_says_what_is_found_where(command: Command, tmp_path: Path, mon
     monkeypatch.setenv("EPISODICA_DATA", str(root))
     said = command("data")
     assert said.code == 0
-    assert f"cifar100 100 60000 3 files in {root}" in said.text
+    assert f"cifar100 100 60000 {root}/cifar-100-python cub" in said.text
     assert f"cub 200 11788 not in {root}; expected: CUB_200_2011.tgz, or the folder" in said.text
     assert not (tmp_path / "cache").exists()
+
+
+def test_the_list_says_where_one_must_choose(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("mini", "tiered"):
+        published_folders(tmp_path / "data" / name, 2)
+    monkeypatch.setenv("EPISODICA_DATA", str(tmp_path / "data"))
+    assert "mini and tiered look like mini_imagenet; name one of them as data.root" in command("data").text
 
 
 def test_the_cache_is_shown_and_cleared(folder: Path, command: Command, tmp_path: Path) -> None:
@@ -261,6 +268,14 @@ def _odd_images(folder: Path) -> Path:
         pictures[8].convert("CMYK").save(home / "print.jpg")
         (home / "notes.txt").write_text("not an image")
     return folder
+
+
+def test_own_images_need_no_recipe_and_are_checked_as_they_would_run(command: Command, folder: Path) -> None:
+    runs = json.loads(command("run", "--data.name", "folder", "--data.root", folder, "--dry-run", "--json").out)
+    assert [run["config"]["method"]["name"] for run in runs] == ["ft", "erd", "joint"]
+    assert {run["config"]["stream"]["order"] for run in runs} == {"seeded"}
+    found = json.loads(command("data", "check", "folder", "--root", folder, "--json").out)
+    assert (found["problem"], len(found["split"]["tasks"])) == (None, runs[0]["config"]["stream"]["tasks"])
 
 
 def test_a_folder_of_odd_images_is_learned_from(command: Command, tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ class Source:
     class_names: tuple[str, ...]
     unseen: tuple[int, ...] | None = None  # meta-test classes, where the publisher of the set chose them
     groups: tuple[int, ...] | None = None  # of each class, where classes come in families
+    notes: tuple[str, ...] = ()  # what a person should know about how it was read
 
     def name_of(self, i: int) -> str:
         """What to call an image in a message."""

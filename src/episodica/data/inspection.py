@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 from PIL import Image, ImageDraw
@@ -44,7 +45,7 @@ class Inspection:
 def inspect(dataset: Dataset, tell: Progress) -> tuple[Inspection, Arrays]:
     """Decode every image anew. The arrays say all that a split depends on, without a pixel: nothing is cached."""
     size = dataset.size or dataset.native_size
-    opened = dataset.locate()[1]() if isinstance(dataset, FileDataset) else nullcontext(_drawn(dataset.load(tell)))
+    opened = dataset.locate().read() if isinstance(dataset, FileDataset) else nullcontext(_drawn(dataset.load(tell)))
     with opened as source:
         same: dict[bytes, list[int]] = {}
         unreadable, content = [], begin_fingerprint(source.labels, source.class_names)
@@ -75,11 +76,11 @@ def _drawn(arrays: Arrays) -> Source:
 
 def _remarks(dataset: Dataset, source: Source) -> list[str]:
     if not isinstance(dataset, FileDataset) or dataset.official is None:
-        return []
+        return [*source.notes]
     classes, images = dataset.official
     if (len(source.class_names), len(source.labels)) == (classes, images):
-        return ["complete: as many classes and images as the official set"]
-    return [f"not the whole set: the official one has {classes} classes and {images} images"]
+        return ["complete: as many classes and images as the official set", *source.notes]
+    return [f"not the whole set: the official one has {classes} classes and {images} images", *source.notes]
 
 
 def describe_split(split: Split, names: tuple[str, ...]) -> dict[str, Any]:
@@ -118,8 +119,13 @@ def _sheet(rows: Rows, arrays: Arrays) -> Image.Image:
     sheet = Image.new("RGB", (LABEL + SHOWN * cell, len(rows) * cell), "white")
     pen = ImageDraw.Draw(sheet)
     for y, (c, of_class) in enumerate(rows.items()):
-        pen.text((4, y * cell + cell // 2 - 6), arrays.class_names[c][:17], fill="black")
+        pen.text((4, y * cell + cell // 2 - 6), _label(c, arrays.class_names[c]), fill="black")
         for x, row in enumerate(of_class[:SHOWN]):
             image = Image.fromarray(np.asarray(arrays.images[row])).resize((shown, shown), Image.Resampling.BOX)
             sheet.paste(image, (LABEL + x * cell, y * cell))
     return sheet
+
+
+def _label(c: int, name: str) -> str:
+    """What the font has of the name: letters without their accents; or the number of the class."""
+    return "".join(filter(str.isascii, normalize("NFKD", name)))[:17].strip() or f"class {c}"

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from episodica.config import RunConfig, sections
 from episodica.data.cache import cache_folder
-from episodica.data.dataset import FileDataset
+from episodica.data.dataset import FileDataset, NotThere
 from episodica.data.housekeeping import Entry, entries
 from episodica.data.inspection import Inspection
 from episodica.errors import InputError
@@ -66,10 +66,12 @@ def _found(dataset: Any) -> str:
     if not root:
         return "[dim]set EPISODICA_DATA or pass --data.root"
     try:
-        files, _ = dataset.locate()
-    except InputError:
-        return f"[dim]not in {escape(root)}; expected: {escape(dataset.layout)}"
-    return f"[green]{len(files)} files in {escape(root)}"
+        found = dataset.locate()
+    except NotThere:
+        return f"[dim]not in {_shown(root)}; expected: {escape(dataset.layout)}"
+    except InputError as error:
+        return f"[red]{_shown(str(error))}"
+    return f"[green]{_shown(str(found.place))}"
 
 
 def cache_report() -> str:
@@ -90,7 +92,7 @@ def inspection_report(found: Inspection, split: dict[str, Any] | None, problem: 
     lines = [
         f"[bold]{found.dataset}[/]: {found.images} images of {found.classes} classes, "
         f"{sizes[0]} to {sizes[-1]} a class (median {sizes[len(sizes) // 2]})",
-        *found.remarks,
+        *map(_shown, found.remarks),
         f"unreadable: {len(found.unreadable) or 'none'}",
         *(f"  [red]{_shown(line)}" for line in found.unreadable[:LISTED]),
         f"duplicates: {len(found.duplicates) or 'none'}",

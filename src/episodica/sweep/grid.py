@@ -54,6 +54,12 @@ def load_recipe(name: str) -> Recipe:
         raise InputError(f"cannot read the recipe {path}: {error}") from None
 
 
+def default_recipe(overrides: Mapping[str, Any]) -> str:
+    """The recipe that has the name of the data set asked for, or else `quickstart`."""
+    wanted = str(overrides.get("data.name"))
+    return wanted if wanted in packaged_recipes() else "quickstart"
+
+
 def _parse(name: str, text: str) -> Recipe:
     try:
         tree = yaml.safe_load(text) or {}

@@ -5,6 +5,7 @@ import pytest
 from PIL import Image
 
 from episodica.data import dataset as dataset_module
+from episodica.data import inspection
 from episodica.data.cifar100 import CIFAR100
 from episodica.data.dataset import silent
 from episodica.data.folder import Folder
@@ -151,6 +152,14 @@ def test_a_contact_sheet_shows_training_images_in_rows_of_classes(arrays, tmp_pa
             cell = pixels[y * 66 : y * 66 + 64, 110 + x * 66 : 110 + x * 66 + 64]
             np.testing.assert_array_equal(cell[::2, ::2], loaded.images[row])
     assert (pixels[:, 110 + 2 * 66 :] == 255).all()
+
+
+NAMES = {"ant": "ant", "été à Nîmes": "ete a Nimes", "猫 cats": "cats", "猫": "class 7", "a" * 30: "a" * 17}
+
+
+@pytest.mark.parametrize(("name", "label"), NAMES.items())
+def test_labels_have_what_the_font_can_draw(name, label):
+    assert inspection._label(7, name) == label
 
 
 def test_sheets_that_cannot_be_written_are_named(arrays, tmp_path):
