@@ -77,7 +77,7 @@ def load_or_build(
     except OSError as error:
         raise InputError(f"cannot read {error.filename}: {error.strerror}") from None
     entry = cache_folder() / f"{name}-{size}px-{_digest([FORMAT, size, settings, stamps])}"
-    with _in_cache(entry):
+    with in_cache(entry):
         entry.mkdir(parents=True, exist_ok=True)
         with FileLock(entry / ".lock"):  # a second process waits and then finds what the first has built
             found = _load(entry)
@@ -92,14 +92,14 @@ def load_or_build(
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
     """A place for what is unpacked on the way, locked while it is needed."""
-    with _in_cache(cache_folder()):
+    with in_cache(cache_folder()):
         cache_folder().mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(dir=cache_folder(), prefix="unpacked-") as folder, FileLock(Path(folder) / ".lock"):
             yield Path(folder) / "files"
 
 
 @contextmanager
-def _in_cache(place: Path) -> Iterator[None]:
+def in_cache(place: Path) -> Iterator[None]:
     """What goes wrong with the disk in here is a matter of the cache, which the user can place elsewhere."""
     try:
         yield

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from filelock import FileLock, Timeout
 
-from episodica.data.cache import cache_folder
+from episodica.data.cache import cache_folder, in_cache
 
 _OURS = re.compile(r"(.+)-\d+px-[0-9a-f]{16}|unpacked-\w+")  # nothing else is removed, whatever the folder is
 
@@ -26,7 +26,8 @@ class Entry(NamedTuple):
 
 
 def entries() -> list[Entry]:
-    return list(_entries()) if cache_folder().is_dir() else []
+    with in_cache(cache_folder()):
+        return list(_entries()) if cache_folder().is_dir() else []
 
 
 def _entries() -> Iterator[Entry]:
@@ -51,7 +52,7 @@ def clear(dataset: str | None = None) -> tuple[list[Entry], list[Entry]]:
 
 def _remove(folder: Path) -> bool:
     try:
-        with FileLock(folder / ".lock", timeout=0):
+        with in_cache(folder), FileLock(folder / ".lock", timeout=0):
             shutil.rmtree(folder)
     except Timeout:
         return False

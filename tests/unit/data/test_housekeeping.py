@@ -7,6 +7,7 @@ from episodica.data.cache import scratch_folder
 from episodica.data.folder import Folder
 from episodica.data.housekeeping import clear, entries
 from episodica.data.mini_imagenet import MiniImageNet
+from episodica.errors import InputError
 from unit.data.layouts import class_folders, mini_tables
 
 
@@ -65,6 +66,17 @@ def test_what_a_killed_process_had_unpacked_is_removed_and_that_of_a_live_one_ke
         removed, in_use = clear()
     assert [(entry.folder.name, entry.size) for entry in removed] == [("unpacked-dead", 5)]
     assert [entry.folder for entry in in_use] == [alive.parent]
+
+
+def test_what_cannot_be_removed_is_named(sets, monkeypatch):
+    sets[0].load()
+
+    def fail(path):
+        raise PermissionError(1, "Operation not permitted", str(path))
+
+    monkeypatch.setattr("shutil.rmtree", fail)
+    with pytest.raises(InputError, match=r"cannot use the image cache .*folder-16px-.*: Operation not permitted"):
+        clear()
 
 
 def test_nothing_that_others_keep_there_is_touched(sets, own_cache, tmp_path):
