@@ -51,9 +51,10 @@ def clear(dataset: str | None = None) -> tuple[list[Entry], list[Entry]]:
 
 
 def _remove(folder: Path) -> bool:
-    try:
-        with in_cache(folder), FileLock(folder / ".lock", timeout=0):
-            shutil.rmtree(folder)
-    except Timeout:
-        return False
+    with in_cache(folder):
+        try:
+            with FileLock(folder / ".lock", timeout=0):
+                shutil.rmtree(folder)
+        except Timeout:
+            return False
     return True
