@@ -15,7 +15,23 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress as ProgressBar
 
+from episodica.config import RunConfig
+from episodica.data.cache import cache_folder
+from episodica.data.housekeeping import clear
+from episodica.data.inspection import contact_sheets, describe_split, inspect
+from episodica.engine.device import keep_freed_memory
+from episodica.engine.problem import split_of
+from episodica.engine.run import stopping_gently
 from episodica.errors import FolderInUse, InputError
+from episodica.records.catalogue import amount, cache_report, catalogue, data_table, inspection_report
+from episodica.records.progress import ProgressBars
+from episodica.records.table import labels, results_tables
+from episodica.registry import find
+from episodica.report.aggregate import lines
+from episodica.report.figures import curves
+from episodica.report.write import write_report
+from episodica.sweep.grid import Recipe, default_recipe, load_recipe, packaged_recipes, plan
+from episodica.sweep.local import run_all
 
 OK, FAILED, BAD_INPUT, IN_USE, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -41,15 +57,13 @@ def run(
 ) -> int:
     """Train and evaluate a recipe: one run, or a grid of them.
 
-    RECIPE is the name of a packaged recipe (`episodica list recipes`) or a YAML file; with none, quickstart. Every
-    field of the config can be set with `--key.path VALUE`, such as `--method.name erd --method.p 0.4 --seed "[0, 1]"`;
-    a list where one value is expected makes a run of each. `episodica list` shows all fields. Running the same again
-    continues where it stopped.
+    RECIPE is the name of a packaged recipe (`episodica list recipes`) or a YAML file; with none, quickstart, or folder
+    with `--data.name folder`. Every field of the config can be set with `--key.path VALUE`, such as
+    `--method.name erd --method.p 0.4 --seed "[0, 1]"`; a list where one value is expected makes a run of each.
+    `episodica list` shows all fields. Running the same again continues where it stopped.
     """
-    from episodica.sweep.grid import load_recipe, plan
-
     name, overrides = parse(tokens)
-    recipe = load_recipe(name or "quickstart")
+    recipe = load_recipe(name or default_recipe(overrides))
     configs = plan(recipe, overrides)
     if as_json and not dry_run:
         raise InputError("--json goes with --dry-run: results are in results.json of each run folder")
@@ -80,7 +94,7 @@ def parse(tokens: Sequence[str]) -> tuple[str | None, dict[str, Any]]:
     return name, overrides
 
 
-def _show_plan(configs: Sequence[Any], as_json: bool) -> int:
+def _show_plan(configs: Sequence[RunConfig], as_json: bool) -> int:
     resolved = [{"run": config.run_id, "config": config.tree()} for config in configs]
     if as_json:
         sys.stdout.write(json.dumps(resolved, indent=2) + "\n")
@@ -89,13 +103,7 @@ def _show_plan(configs: Sequence[Any], as_json: bool) -> int:
     return OK
 
 
-def _run_all(name: str, configs: Sequence[Any], out: Path) -> int:
-    from episodica.engine.device import keep_freed_memory
-    from episodica.engine.run import stopping_gently
-    from episodica.records.progress import ProgressBars
-    from episodica.records.table import labels
-    from episodica.sweep.local import run_all
-
+def _run_all(name: str, configs: Sequence[RunConfig], out: Path) -> int:
     keep_freed_memory()
     with stopping_gently(complaints.print) as stop, ProgressBars(screen, labels(configs)) as bars:
         outcome = run_all(configs, out, bars.follow, stop)
@@ -113,10 +121,6 @@ def _run_all(name: str, configs: Sequence[Any], out: Path) -> int:
 
 
 def _show_results(name: str, runs: Sequence[Any], out: Path) -> None:
-    from episodica.records.table import results_tables
-    from episodica.report.aggregate import lines
-    from episodica.report.figures import curves
-
     for table in results_tables(runs):
         screen.print(table)
     picture = out / f"{name}.png"
@@ -134,8 +138,6 @@ def report(
     out: Annotated[Path, Parameter(help="folder for the report")] = Path("report"),
 ) -> int:
     """Write what runs have measured: tables in the paper's form with its numbers beside ours, and curves."""
-    from episodica.report.write import write_report
-
     written = write_report(folders or (Path("runs"),), out)
     screen.print(f"The report is {written}", soft_wrap=True)
     return OK
@@ -150,8 +152,6 @@ def show(what: Literal["all", "methods", "learners", "backbones", "datasets", "r
     what
         methods, learners, backbones, datasets, recipes, config (the sections that every run has), or all
     """
-    from episodica.records.catalogue import catalogue
-
     for part in catalogue(what):
         screen.print(part)
     return OK
@@ -166,9 +166,8 @@ Root = Annotated[str | None, Parameter(help="folder or archive with the files; d
 @data.default
 def data_list() -> int:
     """List the data sets, with what is found where."""
-    from episodica.records.catalogue import data_table
-
     screen.print(data_table())
+    screen.print(cache_report(), soft_wrap=True)
     return OK
 
 
@@ -182,21 +181,16 @@ def data_check(
 
     NAME is a data set (`episodica data` lists them). Options of the config, such as `--stream.tasks 16`, apply.
     """
-    from episodica.data.inspection import describe_split, inspect
-    from episodica.engine.problem import split_of
-    from episodica.records.catalogue import inspection_report
-
     config = _config_of_data(tokens, root)
     dataset = config.data.build()
     split, problem = None, "there are unreadable images: repair or remove them"
     with _reading_bar() as tell:
-        found = inspect(dataset, tell)
-        if found.sound:
-            arrays = dataset.load(tell)
-            try:
-                split, problem = describe_split(split_of(config, dataset, arrays), arrays.class_names), None
-            except InputError as error:
-                problem = str(error)
+        found, arrays = inspect(dataset, tell)
+    if found.sound:
+        try:
+            split, problem = describe_split(split_of(config, dataset, arrays), arrays.class_names), None
+        except InputError as error:
+            problem = str(error)
     if as_json:
         sys.stdout.write(json.dumps(found.to_json() | {"split": split, "problem": problem}, indent=2) + "\n")
     else:
@@ -214,9 +208,6 @@ def data_sheet(
 
     NAME is a data set. Options of the config, such as `--stream.tasks 16 --data.size 32`, apply.
     """
-    from episodica.data.inspection import contact_sheets
-    from episodica.engine.problem import split_of
-
     config = _config_of_data(tokens, root)
     dataset = config.data.build()
     with _reading_bar() as tell:
@@ -226,17 +217,26 @@ def data_sheet(
     return OK
 
 
-def _config_of_data(tokens: Sequence[str], root: str | None) -> Any:
-    from episodica.config import resolve
-    from episodica.registry import find
-    from episodica.sweep.grid import nest
+@data.command(name="clear-cache")
+def data_clear_cache(name: Annotated[str | None, Parameter(help="a data set; default: all")] = None, /) -> int:
+    """Remove decoded images from the cache; they are read anew from their files when they are needed."""
+    if name is not None:
+        find("dataset", name)
+    removed, in_use = clear(name)
+    screen.print(f"removed from {escape(str(cache_folder()))}: {amount(removed)}", soft_wrap=True)
+    for entry in in_use:
+        screen.print(f"kept {escape(entry.folder.name)}: another process is writing it", soft_wrap=True)
+    return OK
 
+
+def _config_of_data(tokens: Sequence[str], root: str | None) -> RunConfig:
     name, overrides = parse(tokens)
     if name is None:
         raise InputError("name a data set: `episodica data` lists them")
     find("dataset", name)
     given = {"data.root": root} if root is not None else {}
-    return resolve(nest({"data.name": name, **overrides, **given}))
+    recipe = packaged_recipes().get(name, Recipe(name))
+    return plan(recipe, {"data.name": name, **overrides, **given})[0]
 
 
 @contextmanager

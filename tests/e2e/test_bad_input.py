@@ -41,7 +41,7 @@ REFUSED: dict[str, tuple[list[str], list[str]]] = {
     "json without dry run": (["--json"], ["--json goes with --dry-run"]),
     "two faults at once": (["--seed", "-1", "--train.lr", "0"], ["seed = -1", "train.lr = 0"]),
     "too many tasks": (["--stream.tasks", "5"], ["stream.tasks = 5", "leave 8", "use at most 4 tasks"]),
-    "no training images": (["--stream.test_per_class", "30"], ["no training image", "use a smaller number"]),
+    "no training images": (["--stream.test_per_class", "30"], ["fewer than 2 training images", "use a smaller number"]),
     "too many shots": (["--shape.shots", "8"], ["at least 9 images a class", "has 8 test images", "lower shape.shots"]),
     "too many shots in evaluation": (["--eval.shots", "[1, 8]"], ["at least 9 images a class", "lower", "eval.shots"]),
     "memory too small": (["--memory.per_class", "1"], ["at least 2 exemplars a class", "raise memory.per_class"]),

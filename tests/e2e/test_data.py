@@ -1,6 +1,7 @@
 """`episodica data`, the recipes of the paper's data sets, and a run on a folder of whatever people have."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -74,8 +75,29 @@ def test_the_list_says_what_is_found_where(command: Command, tmp_path: Path, mon
     monkeypatch.setenv("EPISODICA_DATA", str(root))
     said = command("data")
     assert said.code == 0
-    assert f"cifar100 100 60000 3 files in {root}" in said.text
+    assert f"cifar100 100 60000 {root}/cifar-100-python cub" in said.text
     assert f"cub 200 11788 not in {root}; expected: CUB_200_2011.tgz, or the folder" in said.text
+    assert not (tmp_path / "cache").exists()
+
+
+def test_the_list_says_where_one_must_choose(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("mini", "tiered"):
+        published_folders(tmp_path / "data" / name, 2)
+    monkeypatch.setenv("EPISODICA_DATA", str(tmp_path / "data"))
+    assert "mini and tiered look like mini_imagenet; name one of them as data.root" in command("data").text
+
+
+def test_the_cache_is_shown_and_cleared(folder: Path, command: Command, tmp_path: Path) -> None:
+    assert f"cache of decoded images: {tmp_path}/cache, nothing" in command("data").text
+    command("data", "sheet", "folder", "--root", folder, "--out", tmp_path / "sheets", *TASKS)
+    assert re.search(r"1 entry, \d+\.\d kB; `episodica data clear-cache` removes them$", command("data").text)
+    assert f"removed from {tmp_path}/cache: nothing" in command("data", "clear-cache", "cub").text
+    assert f"removed from {tmp_path}/cache: 1 entry, " in command("data", "clear-cache").text
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_check_leaves_nothing_in_the_cache(folder: Path, command: Command, tmp_path: Path) -> None:
+    assert command("data", "check", "folder", "--root", folder, *TASKS).code == 0
     assert not (tmp_path / "cache").exists()
 
 
@@ -188,6 +210,7 @@ BAD = {
     "no such root": (["sheet", "cub", "--root", "/nowhere"], "there is no such folder or file"),
     "an unknown field": (["check", "cub", "--data.min_images", "3"], "data.min_images: no such field"),
     "an unknown verb": (["chekc"], "chekc"),
+    "an unknown set to clear": (["clear-cache", "cifar10"], 'did you mean "cifar100"?'),
     "two names": (["check", "cub", "folder"], 'two names, "cub" and "folder"'),
 }
 
@@ -245,6 +268,14 @@ def _odd_images(folder: Path) -> Path:
         pictures[8].convert("CMYK").save(home / "print.jpg")
         (home / "notes.txt").write_text("not an image")
     return folder
+
+
+def test_own_images_need_no_recipe_and_are_checked_as_they_would_run(command: Command, folder: Path) -> None:
+    runs = json.loads(command("run", "--data.name", "folder", "--data.root", folder, "--dry-run", "--json").out)
+    assert [run["config"]["method"]["name"] for run in runs] == ["ft", "erd", "joint"]
+    assert {run["config"]["stream"]["order"] for run in runs} == {"seeded"}
+    found = json.loads(command("data", "check", "folder", "--root", folder, "--json").out)
+    assert (found["problem"], len(found["split"]["tasks"])) == (None, runs[0]["config"]["stream"]["tasks"])
 
 
 def test_a_folder_of_odd_images_is_learned_from(command: Command, tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_cifar100_is_learned_from(tmp_path: Path) -> None:
 def test_a_sample_is_sound_and_learned_from(name: str, tmp_path: Path) -> None:
     component, folder, classes, unseen = SAMPLES[name]
     root = place(folder)
-    found = inspect(component(root=root), silent)
+    found, _ = inspect(component(root=root), silent)
     assert (found.sound, found.classes, found.images) == (True, classes, 40 * classes)
     assert set(found.class_sizes.values()) == {40}
     short = SHORT | {"data.root": root, "data.size": 32, "stream.test_per_class": 10, "method.name": "erd"}

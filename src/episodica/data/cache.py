@@ -8,10 +8,11 @@ of the decoded content: it stays the same when a set is moved, copied or archive
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO, Any
 
 import numpy as np
@@ -36,6 +37,7 @@ class Source:
     class_names: tuple[str, ...]
     unseen: tuple[int, ...] | None = None  # meta-test classes, where the publisher of the set chose them
     groups: tuple[int, ...] | None = None  # of each class, where classes come in families
+    notes: tuple[str, ...] = ()  # what a person should know about how it was read
 
     def name_of(self, i: int) -> str:
         """What to call an image in a message."""
@@ -75,7 +77,7 @@ def load_or_build(
     except OSError as error:
         raise InputError(f"cannot read {error.filename}: {error.strerror}") from None
     entry = cache_folder() / f"{name}-{size}px-{_digest([FORMAT, size, settings, stamps])}"
-    try:
+    with in_cache(entry):
         entry.mkdir(parents=True, exist_ok=True)
         with FileLock(entry / ".lock"):  # a second process waits and then finds what the first has built
             found = _load(entry)
@@ -83,13 +85,29 @@ def load_or_build(
                 with read() as source:
                     _build(entry, source, size, tell)
                 found = _load(entry)
-    except OSError as error:
-        raise InputError(
-            f"cannot use the image cache {entry}: {error.strerror or error}; free some space there, or set "
-            "EPISODICA_CACHE to another folder"
-        ) from None
     assert found is not None, f"the cache entry {entry} was built but cannot be read"
     return found
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """A place for what is unpacked on the way, locked while it is needed."""
+    with in_cache(cache_folder()):
+        cache_folder().mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=cache_folder(), prefix="unpacked-") as folder, FileLock(Path(folder) / ".lock"):
+            yield Path(folder) / "files"
+
+
+@contextmanager
+def in_cache(place: Path) -> Iterator[None]:
+    """What goes wrong with the disk in here is a matter of the cache, which the user can place elsewhere."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"cannot use the image cache {place}: {error.strerror or error}; free some space there, or set "
+            "EPISODICA_CACHE to another folder"
+        ) from None
 
 
 def _digest(value: Any) -> str:
@@ -127,7 +145,7 @@ def _build(entry: Path, source: Source, size: int, tell: Progress) -> None:
     for name in ("meta.json", "images.npy"):
         (entry / name).unlink(missing_ok=True)
     remove_leftovers(entry)
-    content = _begin_fingerprint(source.labels, source.class_names)
+    content = begin_fingerprint(source.labels, source.class_names)
 
     def write(file: IO[bytes]) -> None:
         shape = (len(source.labels), size, size, 3)
@@ -178,12 +196,12 @@ def decode_each(source: Source, size: int, tell: Progress) -> Iterator[tuple[int
 
 
 def _fingerprint(images: np.ndarray, labels: np.ndarray, class_names: Sequence[str]) -> str:
-    content = _begin_fingerprint(labels, class_names)
+    content = begin_fingerprint(labels, class_names)
     for start in range(0, len(images), 1024):
         content.update(images[start : start + 1024].tobytes())
     return content.hexdigest()
 
 
-def _begin_fingerprint(labels: np.ndarray, class_names: Sequence[str]) -> blake2b:
+def begin_fingerprint(labels: np.ndarray, class_names: Sequence[str]) -> blake2b:
     """Of the labels; the images follow."""
     return blake2b(json.dumps([list(class_names), labels.tolist()]).encode(), digest_size=16)

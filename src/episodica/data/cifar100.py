@@ -16,7 +16,7 @@ class CIFAR100(FileDataset, name="cifar100"):
 
     native_size: ClassVar[int] = 32
     official: ClassVar[tuple[int, int] | None] = (100, 60_000)
-    where: ClassVar[str] = "the CIFAR page of A. Krizhevsky, University of Toronto (CIFAR-100, python version)"
+    where: ClassVar[str] = "https://www.cs.toronto.edu/~kriz/cifar.html (CIFAR-100, python version)"
     layout: ClassVar[str] = "cifar-100-python.tar.gz, or the folder cifar-100-python with train, test and meta"
     archives: ClassVar[tuple[str, ...]] = ("cifar-100-python.tar.gz",)
     unpacked_bytes: ClassVar[int] = 2**30

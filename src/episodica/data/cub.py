@@ -18,8 +18,10 @@ class CUB(FileDataset, name="cub"):
 
     native_size: ClassVar[int] = 84
     official: ClassVar[tuple[int, int] | None] = (200, 11_788)
-    where: ClassVar[str] = "the Caltech-UCSD Birds-200-2011 page of Caltech"
-    layout: ClassVar[str] = "CUB_200_2011.tgz, or the folder CUB_200_2011 with images/, images.txt, classes.txt, ..."
+    where: ClassVar[str] = "https://www.vision.caltech.edu/datasets/cub_200_2011"
+    layout: ClassVar[str] = (
+        "CUB_200_2011.tgz, or the folder CUB_200_2011 with images/, images.txt, image_class_labels.txt and classes.txt"
+    )
     archives: ClassVar[tuple[str, ...]] = ("CUB_200_2011.tgz", "CUB_200_2011.tar.gz")
     unpacked_bytes: ClassVar[int] = 8 * 2**30
 

@@ -5,14 +5,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
 from episodica.data.archive import unpack
-from episodica.data.cache import Arrays, Progress, Source, cache_folder, load_or_build
+from episodica.data.cache import Arrays, Progress, Source, load_or_build, scratch_folder
 from episodica.errors import InputError
 from episodica.registry import Component
 
@@ -49,6 +48,18 @@ class Found(NamedTuple):
     read: Callable[[], Source]
 
 
+class Located(NamedTuple):
+    """Where the set is, its files with their names below that place, and how to open it."""
+
+    place: Path
+    files: list[tuple[str, Path]]
+    read: Callable[[], AbstractContextManager[Source]]
+
+
+class NotThere(InputError):
+    """The set is not in the folder in which it was looked for."""
+
+
 class FileDataset(Dataset):
     """A set that users have as files. Members say what it looks like; finding, unpacking and caching is done here."""
 
@@ -63,20 +74,20 @@ class FileDataset(Dataset):
         raise NotImplementedError
 
     def load(self, tell: Progress = silent) -> Arrays:
-        files, read = self.locate()
+        _, files, read = self.locate()
         return load_or_build(self.name, self.size or self.native_size, self.settings(), files, read, tell)
 
-    def locate(self) -> tuple[list[tuple[str, Path]], Callable[[], AbstractContextManager[Source]]]:
-        """The files of the set with their names below the root, and how to read them."""
+    def locate(self) -> Located:
         root = self.place()
         try:
             places = self._search(root)
             if places:
                 folder, found = self._only(places, root)
-                return [(os.path.relpath(path, folder), path) for path in found.files], partial(_opened, found)
+                files = [(os.path.relpath(path, folder), path) for path in found.files]
+                return Located(folder, files, partial(_opened, found))
             for archive in self._archives_in(root):
-                return [(archive.name, archive)], partial(self._unpacked, archive)
-            raise InputError(f"{root} does not hold {self.name}. {self._help()}. Found there: {contents(root)}")
+                return Located(archive, [(archive.name, archive)], partial(self._unpacked, archive))
+            raise NotThere(f"{root} does not hold {self.name}. {self._help()}. Found there: {contents(root)}")
         except OSError as error:
             raise InputError(f"cannot read {error.filename}: {error.strerror}") from None
 
@@ -87,7 +98,7 @@ class FileDataset(Dataset):
             raise InputError(f"data.root is missing. {self._help()}. Pass --data.root DIR, or set EPISODICA_DATA")
         root = Path(os.path.expanduser(given))  # noqa: PTH111 - the method fails where there is no such user
         if not os.path.exists(root):  # noqa: PTH110 - the method fails where a name is too long
-            raise InputError(f"data.root = {given}: there is no such folder or file. {self._help()}")
+            raise NotThere(f"data.root = {given}: there is no such folder or file. {self._help()}")
         return root
 
     def _help(self) -> str:
@@ -120,13 +131,12 @@ class FileDataset(Dataset):
 
     @contextmanager
     def _unpacked(self, archive: Path) -> Iterator[Source]:
-        cache_folder().mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=cache_folder(), prefix="unpacked-") as folder:
-            unpack(archive, Path(folder), max_bytes=self.unpacked_bytes)
-            places = self._search(Path(folder))
+        with scratch_folder() as folder:
+            unpack(archive, folder, max_bytes=self.unpacked_bytes)
+            places = self._search(folder)
             if not places:
                 raise InputError(
-                    f"{archive} does not hold {self.name}. {self._help()}. Found in it: {contents(Path(folder))}"
+                    f"{archive} does not hold {self.name}. {self._help()}. Found in it: {contents(folder)}"
                 )
             with _opened(self._only(places, archive)[1]) as source:
                 yield source

@@ -79,6 +79,8 @@ def decode(image: Encoded, size: int, name: str | None = None) -> np.ndarray:
 
 
 def _decode(image: Encoded, size: int, name: str) -> np.ndarray:
+    if isinstance(image, np.ndarray) and image.dtype == np.uint8 and image.shape == (size, size, 3):
+        return image.copy()
     try:
         picture = _rgb(_from_array(image) if isinstance(image, np.ndarray) else _upright(_encoded(image)))
     except Exception as error:  # Pillow's readers let through whatever their parsing stumbles over

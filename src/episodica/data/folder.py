@@ -1,5 +1,6 @@
 """People's own images: one sub-folder for each class, in any common image format."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -9,13 +10,18 @@ from pydantic import Field
 from episodica.data.cache import Source
 from episodica.data.dataset import FileDataset, Found
 from episodica.data.folders import class_folders, published_folders, published_source, source_of
+from episodica.data.splits import LEAST
 from episodica.errors import InputError
+
+NAMED = 8  # small classes that a message names
 
 
 class Folder(FileDataset, name="folder"):
     """Your own images, a sub-folder for each class; such folders in train/, val/ and test/ are taken as a split."""
 
-    min_images: Annotated[int, Field(ge=2, description="leave out classes with fewer images")] = 2
+    min_images: Annotated[
+        int | None, Field(ge=2, description="leave out classes with fewer images; by default none may have under 2")
+    ] = None
 
     native_size: ClassVar[int] = 84
     where: ClassVar[str] = "your own collection"
@@ -36,21 +42,39 @@ class Folder(FileDataset, name="folder"):
         if parts is not None:
             kept = {part: self._large_enough(classes) for part, classes in parts.items()}
             files = [path for part in kept.values() for images in part.values() for path in images]
-            return Found(files, lambda: published_source(kept, folder))
+            given = {name: images for part in parts.values() for name, images in part.items()}
+            return Found(files, lambda: self._noting(published_source(kept, folder), given, folder))
         everything = class_folders(folder)
         if len(everything) < 2:  # the only one may hold the classes
             return None
         classes = self._large_enough(everything)
         files = [path for images in classes.values() for path in images]
-        return Found(files, lambda: self._read(classes, folder))
+        return Found(files, lambda: self._noting(self._read(classes, folder), everything, folder))
 
     def _large_enough(self, classes: dict[str, list[Path]]) -> dict[str, list[Path]]:
-        return {name: images for name, images in classes.items() if len(images) >= self.min_images}
+        return {name: images for name, images in classes.items() if len(images) >= (self.min_images or 0)}
 
     def _read(self, classes: dict[str, list[Path]], folder: Path) -> Source:
         if len(classes) < 4:
             raise InputError(
-                f"{folder} has {len(classes)} classes with at least {self.min_images} images: there must be 4, two to "
-                "learn and two unseen ones to test on"
+                f"{folder} has {len(classes)} classes with at least {self.min_images or LEAST} images: there must be "
+                "4, two to learn and two unseen ones to test on"
             )
         return source_of(classes)
+
+    def _noting(self, source: Source, given: dict[str, list[Path]], folder: Path) -> Source:
+        """Small classes are an error or, where the user has said what small is, named as left out."""
+        small = [
+            f"{name} ({len(images)})" for name, images in given.items() if len(images) < (self.min_images or LEAST)
+        ]
+        if small and self.min_images is None:
+            raise InputError(
+                f"{folder}: an episode takes at least {LEAST} images of a class, but there are fewer of "
+                f"{listed(small)}; add some, or leave such classes out with --data.min_images {LEAST}"
+            )
+        return replace(source, notes=(f"left out, by data.min_images: {listed(small)}",) if small else ())
+
+
+def listed(names: list[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more

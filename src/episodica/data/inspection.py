@@ -6,11 +6,12 @@ from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 from PIL import Image, ImageDraw
 
-from episodica.data.cache import Arrays, Progress, Source, decode_each
+from episodica.data.cache import Arrays, Progress, Source, begin_fingerprint, decode_each
 from episodica.data.dataset import Dataset, FileDataset
 from episodica.data.decode import Unreadable
 from episodica.data.splits import Rows, Split
@@ -41,20 +42,21 @@ class Inspection:
         return asdict(self) | {"sound": self.sound}
 
 
-def inspect(dataset: Dataset, tell: Progress) -> Inspection:
-    """Decode every image anew; nothing is cached."""
+def inspect(dataset: Dataset, tell: Progress) -> tuple[Inspection, Arrays]:
+    """Decode every image anew. The arrays say all that a split depends on, without a pixel: nothing is cached."""
     size = dataset.size or dataset.native_size
-    opened = dataset.locate()[1]() if isinstance(dataset, FileDataset) else nullcontext(_drawn(dataset.load(tell)))
+    opened = dataset.locate().read() if isinstance(dataset, FileDataset) else nullcontext(_drawn(dataset.load(tell)))
     with opened as source:
         same: dict[bytes, list[int]] = {}
-        unreadable = []
+        unreadable, content = [], begin_fingerprint(source.labels, source.class_names)
         for i, image in decode_each(source, size, tell):
             if isinstance(image, Unreadable):
                 unreadable.append(str(image))
             else:
+                content.update(image.tobytes())
                 same.setdefault(blake2b(image.tobytes(), digest_size=16).digest(), []).append(i)
         sizes = Counter(source.labels.tolist())
-        return Inspection(
+        found = Inspection(
             dataset=dataset.name,
             classes=len(source.class_names),
             images=len(source.labels),
@@ -63,19 +65,22 @@ def inspect(dataset: Dataset, tell: Progress) -> Inspection:
             duplicates=[[source.name_of(i) for i in rows] for rows in same.values() if len(rows) > 1],
             remarks=_remarks(dataset, source),
         )
+        no_pixels = np.empty((0, size, size, 3), np.uint8)
+        described = (source.labels, source.class_names, content.hexdigest(), source.unseen, source.groups)
+        return found, Arrays(no_pixels, *described)
 
 
 def _drawn(arrays: Arrays) -> Source:
-    return Source(arrays.images, arrays.labels, arrays.class_names)
+    return Source(arrays.images, arrays.labels, arrays.class_names, arrays.unseen, arrays.groups)
 
 
 def _remarks(dataset: Dataset, source: Source) -> list[str]:
     if not isinstance(dataset, FileDataset) or dataset.official is None:
-        return []
+        return [*source.notes]
     classes, images = dataset.official
     if (len(source.class_names), len(source.labels)) == (classes, images):
-        return ["complete: as many classes and images as the official set"]
-    return [f"not the whole set: the official one has {classes} classes and {images} images"]
+        return ["complete: as many classes and images as the official set", *source.notes]
+    return [f"not the whole set: the official one has {classes} classes and {images} images", *source.notes]
 
 
 def describe_split(split: Split, names: tuple[str, ...]) -> dict[str, Any]:
@@ -114,8 +119,13 @@ def _sheet(rows: Rows, arrays: Arrays) -> Image.Image:
     sheet = Image.new("RGB", (LABEL + SHOWN * cell, len(rows) * cell), "white")
     pen = ImageDraw.Draw(sheet)
     for y, (c, of_class) in enumerate(rows.items()):
-        pen.text((4, y * cell + cell // 2 - 6), arrays.class_names[c][:17], fill="black")
+        pen.text((4, y * cell + cell // 2 - 6), _label(c, arrays.class_names[c]), fill="black")
         for x, row in enumerate(of_class[:SHOWN]):
             image = Image.fromarray(np.asarray(arrays.images[row])).resize((shown, shown), Image.Resampling.BOX)
             sheet.paste(image, (LABEL + x * cell, y * cell))
     return sheet
+
+
+def _label(c: int, name: str) -> str:
+    """What the font has of the name: letters without their accents; or the number of the class."""
+    return "".join(filter(str.isascii, normalize("NFKD", name)))[:17].strip() or f"class {c}"

@@ -23,7 +23,8 @@ class MiniImageNet(FileDataset, name="mini_imagenet"):
     native_size: ClassVar[int] = 84
     official: ClassVar[tuple[int, int] | None] = (100, 60_000)
     where: ClassVar[str] = (
-        "the authors of the few-shot split you follow (it is made from ImageNet, which needs a licence)"
+        "ImageNet (which needs a licence) with the csv files of "
+        "https://github.com/twitter-research/meta-learning-lstm, or whoever gave you the split that you follow"
     )
     layout: ClassVar[str] = (
         "images/ with train.csv, val.csv and test.csv; or mini-imagenet-cache-{train,val,test}.pkl; "

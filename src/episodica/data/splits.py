@@ -12,6 +12,7 @@ import torch
 from episodica.errors import InputError
 from episodica.rng import generator
 
+LEAST = 2  # images of a class in any episode: a support image and a query
 NAMED = 8  # classes that an error names
 Rows = dict[int, list[int]]  # class -> rows of the store
 
@@ -66,12 +67,13 @@ def make_split(
     if not isinstance(unseen, int):
         ordered = [c for c in ordered if c not in set(unseen)] + sorted(unseen)
     by_class = _rows_by_class(labels, order, seed)
-    short = [c for c in ordered[:stream_classes] if len(by_class[c]) <= test_per_class]
+    short = [c for c in ordered[:stream_classes] if len(by_class[c]) < test_per_class + LEAST]
     if short:
         listed = ", ".join(f"{names[c] if names else c} ({len(by_class[c])})" for c in short[:NAMED])
         raise InputError(
-            f"stream.test_per_class = {test_per_class} leaves no training image of {len(short)} classes: {listed}"
-            f"{', ...' if len(short) > NAMED else ''}; use a smaller number"
+            f"stream.test_per_class = {test_per_class} leaves fewer than {LEAST} training images of {len(short)} "
+            f"classes: {listed}{', ...' if len(short) > NAMED else ''}; use a smaller number or, of a folder, leave "
+            f"small classes out with --data.min_images {test_per_class + LEAST}"
         )
     parts = [part.tolist() for part in np.array_split(np.array(ordered[:stream_classes]), tasks)]
     return Split(

@@ -23,7 +23,7 @@ class TieredImageNet(FileDataset, name="tiered_imagenet"):
     native_size: ClassVar[int] = 84
     official: ClassVar[tuple[int, int] | None] = (608, 779_165)
     where: ClassVar[str] = (
-        "the authors' page (Ren et al., few-shot SSL; it is made from ImageNet, which needs a licence)"
+        "https://github.com/renmengye/few-shot-ssl-public (it is made from ImageNet, which needs a licence)"
     )
     layout: ClassVar[str] = (
         "{train,val,test}_images_png.pkl with {train,val,test}_labels.pkl; "

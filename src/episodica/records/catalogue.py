@@ -1,16 +1,19 @@
 """What there is to choose from, made from the components' own fields."""
 
 import os
-from collections.abc import Iterator
-from typing import Any, get_args, get_origin
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
 from rich.console import Group
+from rich.filesize import decimal
 from rich.markup import escape
 from rich.table import Table
 
 from episodica.config import RunConfig, sections
-from episodica.data.dataset import FileDataset
+from episodica.data.cache import cache_folder
+from episodica.data.dataset import FileDataset, NotThere
+from episodica.data.housekeeping import Entry, entries
 from episodica.data.inspection import Inspection
 from episodica.errors import InputError
 from episodica.registry import components, settings_of
@@ -63,10 +66,24 @@ def _found(dataset: Any) -> str:
     if not root:
         return "[dim]set EPISODICA_DATA or pass --data.root"
     try:
-        files, _ = dataset.locate()
-    except InputError:
-        return f"[dim]not in {escape(root)}; expected: {escape(dataset.layout)}"
-    return f"[green]{len(files)} files in {escape(root)}"
+        found = dataset.locate()
+    except NotThere:
+        return f"[dim]not in {_shown(root)}; expected: {escape(dataset.layout)}"
+    except InputError as error:
+        return f"[red]{_shown(str(error))}"
+    return f"[green]{_shown(str(found.place))}"
+
+
+def cache_report() -> str:
+    """Where decoded images are, and what they take."""
+    found = entries()
+    remedy = "; `episodica data clear-cache` removes them" if found else ""
+    return f"cache of decoded images: {escape(str(cache_folder()))}, {amount(found)}{remedy}"
+
+
+def amount(found: Sequence[Entry]) -> str:
+    size = sum(entry.size for entry in found)
+    return f"{len(found)} {'entry' if len(found) == 1 else 'entries'}, {decimal(size)}" if found else "nothing"
 
 
 def inspection_report(found: Inspection, split: dict[str, Any] | None, problem: str | None) -> Group:
@@ -75,7 +92,7 @@ def inspection_report(found: Inspection, split: dict[str, Any] | None, problem: 
     lines = [
         f"[bold]{found.dataset}[/]: {found.images} images of {found.classes} classes, "
         f"{sizes[0]} to {sizes[-1]} a class (median {sizes[len(sizes) // 2]})",
-        *found.remarks,
+        *map(_shown, found.remarks),
         f"unreadable: {len(found.unreadable) or 'none'}",
         *(f"  [red]{_shown(line)}" for line in found.unreadable[:LISTED]),
         f"duplicates: {len(found.duplicates) or 'none'}",
@@ -126,8 +143,6 @@ def _meaning(field: Any) -> str:
 
 
 def _choices(annotation: Any) -> list[Any]:
-    from typing import Literal
-
     if get_origin(annotation) is Literal:
         return list(get_args(annotation))
     return [choice for part in get_args(annotation) for choice in _choices(part)]

@@ -54,6 +54,12 @@ def load_recipe(name: str) -> Recipe:
         raise InputError(f"cannot read the recipe {path}: {error}") from None
 
 
+def default_recipe(overrides: Mapping[str, Any]) -> str:
+    """The recipe that has the name of the data set asked for, with 16 tasks where it says so, or else `quickstart`."""
+    wanted, packaged = str(overrides.get("data.name")), packaged_recipes()
+    return next((name for name in (wanted, f"{wanted}_16") if name in packaged), "quickstart")
+
+
 def _parse(name: str, text: str) -> Recipe:
     try:
         tree = yaml.safe_load(text) or {}

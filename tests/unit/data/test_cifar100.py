@@ -46,7 +46,7 @@ def test_the_archive_is_the_same_set_as_the_folder(folder, tmp_path):
 
 def test_natural_order_is_the_released_split(tmp_path):
     """Classes 0-79 in label order; the first images of a class in train + test file order are its test images."""
-    arrays = load(cifar(tmp_path / "cifar", 100, 1, 2))
+    arrays = load(cifar(tmp_path / "cifar", 100, 1, 3))
     config = resolve(
         nest({"data.name": "cifar100", "stream.order": "natural", "stream.tasks": 16, "stream.test_per_class": 2})
     )
@@ -54,8 +54,8 @@ def test_natural_order_is_the_released_split(tmp_path):
     assert [c for task in split.train for c in task] == list(range(80))
     assert list(split.unseen) == list(range(80, 100))
     assert [task[c] for task in split.test for c in task] == [[c, 100 + c] for c in range(80)]
-    assert [task[c] for task in split.train for c in task] == [[200 + c] for c in range(80)]
-    assert split.unseen[99] == [99, 199, 299]
+    assert [task[c] for task in split.train for c in task] == [[200 + c, 300 + c] for c in range(80)]
+    assert split.unseen[99] == [99, 199, 299, 399]
 
 
 def test_the_protocol_takes_100_test_images_of_80_classes():

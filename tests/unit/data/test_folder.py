@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from episodica.config import resolve
+from episodica.data.dataset import silent
 from episodica.data.decode import decode
 from episodica.data.folder import Folder
+from episodica.data.inspection import inspect
 from episodica.engine.problem import split_of
 from episodica.errors import InputError
 from episodica.sweep.grid import nest
@@ -109,10 +111,28 @@ def test_litter_is_passed_over(litter, folder):
     assert len(arrays.images) == 12
 
 
-def test_small_classes_are_left_out(folder):
+def test_a_class_too_small_for_any_episode_is_named(folder):
+    class_folders(folder, ["eel", "fox"], 1)
+    with pytest.raises(InputError, match=r"fewer of eel \(1\), fox \(1\); .* out with --data\.min_images 2"):
+        load(folder)
+    published_folders(folder.parent / "parts", 2)
+    class_folders(folder.parent / "parts/train", ["gnu"], 1)
+    with pytest.raises(InputError, match=r"fewer of gnu \(1\); "):
+        load(folder.parent / "parts")
+
+
+def test_of_many_small_classes_the_first_are_named(folder):
+    class_folders(folder, [f"x{c:02d}" for c in range(20)], 1)
+    with pytest.raises(InputError, match=r"x00 \(1\), .*x07 \(1\) and 12 more; add some"):
+        load(folder)
+
+
+def test_small_classes_are_left_out_where_asked_and_named(folder):
     class_folders(folder, ["eel"], 1)
     class_folders(folder, ["fox"], 4)
-    assert load(folder).class_names == (*CLASSES, "fox")
+    assert load(folder, min_images=2).class_names == (*CLASSES, "fox")
+    found, _ = inspect(Folder(root=str(folder), min_images=2), silent)
+    assert found.remarks == ["left out, by data.min_images: eel (1)"]
     class_folders(folder, ["gnu", "hen", "ibis"], 4, 5)
     assert load(folder, min_images=4).class_names == ("fox", "gnu", "hen", "ibis")
 

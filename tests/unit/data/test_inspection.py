@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from episodica.data import dataset as dataset_module
+from episodica.data import inspection
 from episodica.data.cifar100 import CIFAR100
 from episodica.data.dataset import silent
 from episodica.data.folder import Folder
@@ -12,7 +14,7 @@ from episodica.data.mini_imagenet import MiniImageNet
 from episodica.data.splits import make_split
 from episodica.errors import InputError
 from episodica.registry import find
-from unit.data.layouts import cifar, class_folders, mini_tables, picture, write_png
+from unit.data.layouts import cifar, class_folders, mini_tables, packed, picture, write_png
 
 CLASSES = ("ant", "bee", "cat", "dog")
 
@@ -23,7 +25,7 @@ def folder(tmp_path):
 
 
 def check(folder):
-    return inspect(Folder(root=str(folder)), silent)
+    return inspect(Folder(root=str(folder)), silent)[0]
 
 
 def test_a_sound_set_is_counted(folder, own_cache):
@@ -54,24 +56,57 @@ def test_equal_pixels_are_duplicates_whatever_the_file(folder):
 def test_images_without_a_file_have_a_number_and_a_class(tmp_path):
     folder = cifar(tmp_path / "cifar", 4, 1, 1)
     shutil.copy(folder / "train", folder / "test")
-    found = inspect(CIFAR100(root=str(folder)), silent)
+    found, _ = inspect(CIFAR100(root=str(folder)), silent)
     assert found.duplicates == [[f"image {i} (class{i})", f"image {i + 4} (class{i})"] for i in range(4)]
 
 
 def test_a_part_of_an_official_set_is_remarked(tmp_path):
-    found = inspect(MiniImageNet(root=str(mini_tables(tmp_path / "mini", 2))), silent)
+    found, _ = inspect(MiniImageNet(root=str(mini_tables(tmp_path / "mini", 2))), silent)
     assert found.remarks == ["not the whole set: the official one has 100 classes and 60000 images"]
 
 
 def test_a_whole_official_set_is_remarked(tmp_path, monkeypatch):
     monkeypatch.setattr(MiniImageNet, "official", (9, 18))
-    found = inspect(MiniImageNet(root=str(mini_tables(tmp_path / "mini", 2))), silent)
+    found, _ = inspect(MiniImageNet(root=str(mini_tables(tmp_path / "mini", 2))), silent)
     assert found.remarks == ["complete: as many classes and images as the official set"]
 
 
 def test_a_drawn_set_can_be_inspected():
-    found = inspect(find("dataset", "glyphs")(classes=4, per_class=2, size=16), silent)  # type: ignore[call-arg]
+    found, _ = inspect(find("dataset", "glyphs")(classes=4, per_class=2, size=16), silent)  # type: ignore[call-arg]
     assert (found.classes, found.images, found.sound) == (4, 8, True)
+
+
+LOOKED_AT = {
+    "folder": lambda at: Folder(root=str(class_folders(at / "mine", CLASSES, 3))),
+    "published": lambda at: MiniImageNet(root=str(mini_tables(at / "mini", 2))),
+    "archive": lambda at: CIFAR100(root=str(packed(cifar(at / "cifar", 4, 1, 1), at / "cifar.tgz"))),
+    "drawn": lambda at: find("dataset", "glyphs")(classes=30, per_class=2, size=16),
+}
+
+
+@pytest.mark.parametrize("make", LOOKED_AT.values(), ids=LOOKED_AT)
+def test_what_a_split_depends_on_is_found_without_the_cache(make, tmp_path):
+    dataset = make(tmp_path)
+    _, described = inspect(dataset, silent)
+    loaded = dataset.load()
+    for field in ("class_names", "fingerprint", "unseen", "groups"):
+        assert getattr(described, field) == getattr(loaded, field)
+    np.testing.assert_array_equal(described.labels, loaded.labels)
+
+
+def test_an_archive_is_unpacked_once_and_leaves_nothing(tmp_path, own_cache, monkeypatch):
+    unpacked, unpack = [], dataset_module.unpack
+    monkeypatch.setattr(dataset_module, "unpack", lambda *a, **k: (unpacked.append(a), unpack(*a, **k)))
+    inspect(LOOKED_AT["archive"](tmp_path), silent)
+    assert len(unpacked) == 1
+    assert list(own_cache.iterdir()) == []
+
+
+def test_an_archive_with_nowhere_to_unpack_is_the_users_matter(tmp_path, monkeypatch):
+    dataset = LOOKED_AT["archive"](tmp_path)
+    monkeypatch.setenv("EPISODICA_CACHE", str(tmp_path / "cifar.tgz" / "cache"))
+    with pytest.raises(InputError, match=r"cannot use the image cache .*: Not a directory; .* set EPISODICA_CACHE"):
+        inspect(dataset, silent)
 
 
 @pytest.fixture
@@ -117,6 +152,14 @@ def test_a_contact_sheet_shows_training_images_in_rows_of_classes(arrays, tmp_pa
             cell = pixels[y * 66 : y * 66 + 64, 110 + x * 66 : 110 + x * 66 + 64]
             np.testing.assert_array_equal(cell[::2, ::2], loaded.images[row])
     assert (pixels[:, 110 + 2 * 66 :] == 255).all()
+
+
+NAMES = {"ant": "ant", "été à Nîmes": "ete a Nimes", "猫 cats": "cats", "猫": "class 7", "a" * 30: "a" * 17}
+
+
+@pytest.mark.parametrize(("name", "label"), NAMES.items())
+def test_labels_have_what_the_font_can_draw(name, label):
+    assert inspection._label(7, name) == label
 
 
 def test_sheets_that_cannot_be_written_are_named(arrays, tmp_path):

@@ -21,7 +21,7 @@ def small_split(**changes):
 def asked_splits(draw):
     tasks, unseen, test = draw(st.integers(1, 5)), draw(st.integers(1, 4)), draw(st.integers(1, 3))
     classes = unseen + 2 * tasks + draw(st.integers(0, 5))
-    per_class = [test + draw(st.integers(1, 4)) for _ in range(classes)]
+    per_class = [test + draw(st.integers(2, 5)) for _ in range(classes)]
     labels = draw(st.permutations([c for c, count in enumerate(per_class) for _ in range(count)]))
     order, seed = draw(st.sampled_from(["seeded", "natural"])), draw(st.integers(0, 99))
     fields = {"tasks": tasks, "order": order, "seed": seed, "test_per_class": test, "unseen": unseen}
@@ -121,7 +121,7 @@ def test_published_unseen_classes_stay_whatever_order_and_seed(order, seed):
     assert sorted(split.train[0]) == [0, 2, 4]
 
 
-def test_classes_without_training_images_are_called_by_their_names():
+def test_classes_with_too_few_training_images_are_called_by_their_names():
     with pytest.raises(InputError, match=r"of 4 classes: a \(4\), b \(4\), c \(4\), d \(4\); use a smaller number"):
         small_split(order="natural", test_per_class=4, names="abcde")
 
@@ -131,7 +131,7 @@ def test_classes_without_training_images_are_called_by_their_names():
     [
         ({"tasks": 3}, r"stream\.tasks = 3: 5 classes less 1 unseen ones leave 4, .* use at most 2 tasks"),
         ({"unseen": 5}, r"stream\.tasks = 2: .* leave 0, .* fewer stream\.unseen_classes"),
-        ({"test_per_class": 4}, r"stream\.test_per_class = 4 leaves no training image of 4 classes: \d \(4\), "),
+        ({"test_per_class": 3}, r"test_per_class = 3 leaves fewer than 2 training images of 4 classes: \d \(4\), "),
         ({"order": "grouped"}, r"stream\.order = grouped: this data set has no groups"),
     ],
 )

@@ -3,7 +3,7 @@ import yaml
 
 from episodica.config import resolve
 from episodica.errors import InputError
-from episodica.sweep.grid import Recipe, flatten, load_recipe, nest, packaged_recipes, plan
+from episodica.sweep.grid import Recipe, default_recipe, flatten, load_recipe, nest, packaged_recipes, plan
 
 NAMES = {"data.name": "glyphs", "backbone.name": "conv4", "learner.name": "protonet"}
 CASES = ({"method.name": "ft"}, {"method.name": "erd"}, {"method.name": "joint", "train.episodes_per_step": 2})
@@ -159,3 +159,16 @@ def test_a_file_that_is_no_text_is_refused(tmp_path):
 def test_an_unknown_recipe_is_answered_with_the_nearest():
     with pytest.raises(InputError, match=r'unknown recipe "quickstrat", .* did you mean "quickstart"\?'):
         load_recipe("quickstrat")
+
+
+@pytest.mark.parametrize(
+    ("asked", "recipe"),
+    [
+        ({}, "quickstart"),
+        ({"data.name": "folder"}, "folder"),
+        ({"data.name": "cub"}, "cub_16"),
+        ({"seed": 1}, "quickstart"),
+    ],
+)
+def test_without_a_recipe_the_data_set_decides(asked, recipe):
+    assert default_recipe(asked) == recipe
