@@ -74,7 +74,7 @@ def test_a_loss_that_explodes_ends_the_run_with_a_remedy(command: Command, tmp_p
     said = command("run", *words(TINY), "--train.lr", "1e30", "--out", tmp_path)
     assert said.code == 1
     assert "the loss is no longer finite in session 1 at step" in said.text
-    assert "lower train.lr" in said.text
+    assert "lower the learning rate (train.lr" in said.text
     assert "Traceback" not in said.text
 
 

@@ -143,7 +143,7 @@ class Trainer:
         if not all(abs(value) < float("inf") for value in loss.values()):
             raise FloatingPointError(
                 f"the loss is no longer finite in session {self.session + 1} at step {self.step} ({loss}): "
-                "lower train.lr, or look at the images"
+                "lower the learning rate (train.lr or method.lr), or look at the images"
             )
         self._tell("step", step=self.step, epoch=epoch + 1, lr=lr, loss=loss, seconds=self.seconds_train)
 

@@ -7,7 +7,7 @@ session the classifier alone is tuned on class-balanced batches.
 
 from collections.abc import Mapping
 from dataclasses import field
-from math import cos, pi, sqrt
+from math import cos, e, log, pi, sqrt
 from typing import Annotated, ClassVar, Literal
 
 import torch
@@ -32,6 +32,8 @@ from episodica.methods.batches import (
 from episodica.methods.method import Method, Step
 from episodica.rng import StepGenerators
 from episodica.types import Batch, Pools, Shape
+
+UNIT = log(e - 1)  # softplus of it is 1
 
 
 class PODNet(Method, name="podnet"):
@@ -59,11 +61,11 @@ class PODNet(Method, name="podnet"):
     tuning_lr: Annotated[float, Field(gt=0, description="learning rate of that tuning")] = 0.05
 
     weight: nn.Parameter = field(init=False)  # [C, proxies, D]
-    log_scale: nn.Parameter = field(init=False)
+    raw_scale: nn.Parameter = field(init=False)
     new_classes: Tensor = field(init=False)
 
     def __post_init__(self) -> None:
-        self.weight, self.log_scale = nn.Parameter(torch.empty(0, 0, 0)), nn.Parameter(torch.tensor(0.0))
+        self.weight, self.raw_scale = nn.Parameter(torch.empty(0, 0, 0)), nn.Parameter(torch.tensor(UNIT))
         self.register_buffer("new_classes", torch.tensor(0))
 
     def check(self, shape: Shape, learner: type[Learner]) -> None:
@@ -121,7 +123,7 @@ class PODNet(Method, name="podnet"):
         The learned scale is kept positive: below zero the paper's margin alone would make the loss vanish. The released
         code takes the margin off every class, where it cancels, and counts the own class as a constant.
         """
-        scale, own = self.log_scale.exp(), labels[:, None]
+        scale, own = F.softplus(self.raw_scale), labels[:, None]
         scores = scale * similarities(features.float(), self.weight)
         if self.nca == "released":
             top = scores.detach().amax(1, keepdim=True)

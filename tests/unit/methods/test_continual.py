@@ -188,7 +188,7 @@ def test_ucir_rate_falls_to_a_tenth_after_half_and_three_quarters() -> None:
 def podnet(**fields: Any) -> PODNet:
     method = PODNet(proxies=3, **fields)
     method.weight.data = random("proxies", OLD + NEW, 3, WIDTH)
-    method.log_scale.data.fill_(0.4)
+    method.raw_scale.data.fill_(0.4)
     method.new_classes.fill_(NEW)
     return method
 
@@ -223,7 +223,7 @@ def test_pod_spatial_compares_pooled_squares() -> None:
 def test_podnet_has_the_three_terms_of_the_paper(learner: Learner, nca: str) -> None:
     method, now = podnet(nca=nca), step(learner)
     new, old = now.new_batches["mix"], now.old_batches["mix"]
-    eta, classify, flat = math.exp(0.4), 0.0, 0.0
+    eta, classify, flat = math.log(1 + math.exp(0.4)), 0.0, 0.0
     for x, y, label in zip(new.features.tolist(), old.features.tolist(), LABELS.tolist(), strict=True):
         scores = [eta * similarity_by_hand(x, own) for own in method.weight.tolist()]
         others = [s for c, s in enumerate(scores) if c != label]
