@@ -8,7 +8,7 @@
 A list where the config wants one value is an axis too, so `--seed "[0, 1, 2]"` repeats a recipe over seeds.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from itertools import product
@@ -107,8 +107,11 @@ def plan(recipe: Recipe, overrides: Mapping[str, Any]) -> list[RunConfig]:
     names = {path: value for path, value in overrides.items() if path.endswith(".name")}
     values = {path: value for path, value in overrides.items() if path not in names}
     axes = {path: axis for path, axis in recipe.axes.items() if path not in overrides}
-    points = [recipe.base | names | case | values for case in _agreeing(recipe.cases, names)]
-    trees = [tree for point in points for tree in _points(point, axes)]
+    trees = [
+        _without_fields_of_others(tree, recipe.base, {*case, *values, *axes})
+        for case in _agreeing(recipe.cases, names)
+        for tree in _points(recipe.base | names | case | values, axes)
+    ]
     runs = {config.run_id: config for config in (resolve(nest(tree)) for tree in _for_each_component(trees))}
     return list(runs.values())
 
@@ -131,6 +134,17 @@ def _points(flat: Flat, axes: Flat) -> Iterator[Flat]:
     axes = axes | {path: value for path, value in flat.items() if _is_axis(path, value)}
     for values in product(*axes.values()):
         yield flat | dict(zip(axes, values, strict=True))
+
+
+def _without_fields_of_others(tree: Flat, base: Flat, given: Collection[str]) -> Flat:
+    """What a recipe says of a component is not meant for another one that was asked for in its place."""
+    replaced = [
+        section
+        for section, default in DEFAULTS.items()
+        if tree.get(f"{section}.name", default) != base.get(f"{section}.name", default)
+    ]
+    meant = {path for path in base if path.partition(".")[0] not in replaced or path.endswith(".name")}
+    return {path: value for path, value in tree.items() if path in meant or path in given or path not in base}
 
 
 def _is_axis(path: str, value: Any) -> bool:

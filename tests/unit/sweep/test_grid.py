@@ -172,3 +172,14 @@ def test_an_unknown_recipe_is_answered_with_the_nearest():
 )
 def test_without_a_recipe_the_data_set_decides(asked, recipe):
     assert default_recipe(asked) == recipe
+
+
+def test_fields_of_a_component_are_not_meant_for_another_in_its_place():
+    recipe = Recipe("r", base={"backbone.name": "conv4", "backbone.width": "released", "data.size": 64})
+    (other,) = plan(recipe, {"backbone.name": "resnet12"})
+    assert (other.backbone.name, other.backbone.width) == ("resnet12", "wide")  # type: ignore[attr-defined]
+    (chosen,) = plan(recipe, {"backbone.name": "resnet12", "backbone.width": "narrow"})
+    assert chosen.backbone.width == "narrow"  # type: ignore[attr-defined]
+    both = plan(recipe, {"backbone.name": ["conv4", "resnet12"]})
+    assert [config.backbone.width for config in both] == ["released", "wide"]  # type: ignore[attr-defined]
+    assert all(config.image_size == 64 for config in both)
