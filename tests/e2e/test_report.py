@@ -34,6 +34,15 @@ def test_unfinished_runs_are_shown_as_such(plain: Plain, command: Command, tmp_p
     assert "| erd | 1, unfinished |" in (tmp_path / "report" / "report.md").read_text()
 
 
+def test_results_without_their_episodes_are_reported_but_not_paired(
+    plain: Plain, command: Command, tmp_path: Path
+) -> None:
+    for config in (tiny(method="ft"), tiny()):
+        shutil.copytree(plain(config), tmp_path / "runs" / config.run_id, ignore=shutil.ignore_patterns("episodes"))
+    assert command("report", tmp_path / "runs", "--out", tmp_path / "report").code == 0
+    assert "| erd | 0 | episodes not kept | episodes not kept |" in (tmp_path / "report" / "report.md").read_text()
+
+
 def test_a_folder_without_runs_is_refused(command: Command, tmp_path: Path) -> None:
     said = command("report", tmp_path)
     assert said.code == 2

@@ -51,12 +51,19 @@ def _paired_section(table: Sequence[Line], where: dict[str, Path]) -> str:
     rows = []
     for line in incremental[1:]:
         for run, base in _same_seeds(line, incremental[0]):
-            apart = paired(where[run.run_id], where[base.run_id])
-            rows.append(f"| {line.name} | {run.seed} | {_signed(apart['meta_test'])} | {_signed(apart['seen'])} |")
+            cells = _differences(where[run.run_id], where[base.run_id])
+            rows.append(f"| {line.name} | {run.seed} | {' | '.join(cells)} |")
     if not rows:
         return ""
     heading = f"## Difference to {incremental[0].name} after the last session, on the same episodes\n\n"
     return heading + "| method | seed | unseen classes | seen classes |\n|---|---|---|---|\n" + "\n".join(rows) + "\n"
+
+
+def _differences(ours: Path, theirs: Path) -> tuple[str, str]:
+    if not all((folder / "episodes").is_dir() for folder in (ours, theirs)):
+        return "episodes not kept", "episodes not kept"
+    apart = paired(ours, theirs)
+    return _signed(apart["meta_test"]), _signed(apart["seen"])
 
 
 def _same_seeds(line: Line, reference: Line) -> list[tuple[RunConfig, RunConfig]]:
