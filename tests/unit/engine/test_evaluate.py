@@ -1,5 +1,6 @@
 """The fast examination against one that embeds each image of each episode alone."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -15,16 +16,20 @@ from episodica.rng import generator, seeded
 from episodica.types import Embedded, Episodes, Shape
 
 
-def slow_accuracy(learner, problem, rows: list[list[int]], shots: int) -> float:
+def slow_accuracy(learner, problem, rows: list[list[int]], shots: int, *, normalised: bool = False) -> float:
     """Nearest class mean by explicit distances, one image at a time."""
     learner.eval()
 
+    def scaled(vector: list[float]) -> list[float]:
+        length = math.hypot(*vector) if normalised else 1
+        return [x / length for x in vector]
+
     def embed(row: int) -> list[float]:
         with torch.no_grad():
-            return learner.embed(problem.pixels(torch.tensor([row])))[0].double().tolist()
+            return scaled(learner.embed(problem.pixels(torch.tensor([row])))[0].double().tolist())
 
     support = [[embed(row) for row in of_class[:shots]] for of_class in rows]
-    means = [[sum(x) / shots for x in zip(*images, strict=True)] for images in support]
+    means = [scaled([sum(x) / shots for x in zip(*images, strict=True)]) for images in support]
     right = []
     for label, of_class in enumerate(rows):
         for row in of_class[shots:]:
@@ -43,6 +48,17 @@ def test_fast_and_slow_evaluation_agree(learner, problem, stream, shots, monkeyp
     found = episode_accuracies(learner, embeddings, pool, shape, generator("questions"))
     episodes = draw_episodes(pool, shape, generator("questions")).rows.tolist()
     assert found.tolist() == pytest.approx([slow_accuracy(learner, problem, e, shots) for e in episodes])
+
+
+@pytest.mark.parametrize("shots", [1, 2])
+def test_normalised_centroids_are_those_of_the_slow_evaluation(learner, problem, stream, make_config, shots):
+    config = make_config({"eval.centroids": "normalised", "shape.shots": shots, "eval.episodes": 10, "eval.queries": 2})
+    (_, shape, found), *_ = examine(learner, replace(problem, config=config), 0)
+    g = generator("evaluation", config.eval.seed, "unseen", shape.way, shots)
+    episodes = draw_episodes(stream.unseen, shape, g).rows.tolist()
+    expected = [slow_accuracy(learner, problem, e, shots, normalised=True) for e in episodes]
+    assert found.tolist() == pytest.approx(expected)
+    assert expected != [slow_accuracy(learner, problem, e, shots) for e in episodes]
 
 
 def test_unseen_classes_and_every_seen_task_are_examined(learner, problem):
