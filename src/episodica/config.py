@@ -122,6 +122,8 @@ class AugmentConfig(Section):
     """saturation factor uniform in 1 +- this"""
     size: int | None = Field(default=None, ge=8)
     """pixels that the network sees; by default the data set's own"""
+    views: int | None = Field(default=None, ge=1)
+    """random views of an image in a session, whose old embeddings are kept; by default a fresh one for each draw"""
     centre: bool = False
     """choose exemplars on a centre crop (resize to 92/84 of the size first), as the released code does"""
     mean: tuple[float, float, float] = (0.485, 0.456, 0.406)

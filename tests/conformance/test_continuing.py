@@ -20,6 +20,7 @@ UNAUGMENTED = {"augment.crop": "none", "augment.flip": False} | {
 }
 VARIANTS: dict[str, Mapping[str, Any]] = {
     "old embeddings cached": {**UNAUGMENTED, "train.epochs": 3},
+    "bank of views": {"augment.views": 2, "train.epochs": 3},
     "released code": {"method.cross": "released", "train.bn": "released", "method.kl_clamp": 1e-4},
     "shared memory": {"memory.per_class": None, "memory.total": 20, "memory.select": "rb"},
     "fused kernels": {"kernels": "auto", "seed": 1},

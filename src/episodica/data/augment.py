@@ -35,12 +35,25 @@ class Draws(NamedTuple):
     contrast: Tensor
     colour: Tensor
 
+    @classmethod
+    def of(cls, count: int, g: torch.Generator) -> Draws:
+        return cls(*torch.rand(len(cls._fields), count, generator=g))
+
+    def among(self, places: Tensor) -> Draws:
+        return Draws(*(numbers[places] for numbers in self))
+
+    def to(self, device: torch.device) -> Draws:
+        return Draws(*torch.stack(self).to(device))
+
 
 def augmented(images: Tensor, how: AugmentConfig, g: torch.Generator) -> Tensor:
-    """A random view of each image: crop and flip, then brightness, contrast and colour jitter."""
-    if not how.random:
-        return plain(images, how)
-    draws = Draws(*torch.rand(len(Draws._fields), len(images), generator=g).to(images.device))
+    """A random view of each image."""
+    return view(images, how, Draws.of(len(images), g)) if how.random else plain(images, how)
+
+
+def view(images: Tensor, how: AugmentConfig, draws: Draws) -> Tensor:
+    """The view of each image that the draws say: crop and flip, then brightness, contrast and colour jitter."""
+    draws = draws.to(images.device)
     if how.crop == "resized":
         x = resized_crop(images, how, draws)
     else:

@@ -44,8 +44,8 @@ class Access:
         """All rows that may be read in this session."""
         return self._permitted.nonzero().flatten()
 
-    def images(self, rows: Tensor) -> Tensor:
-        """uint8 [M, H, W, 3] on the device."""
+    def require(self, rows: Tensor) -> None:
+        """Refuse rows that may not be read."""
         inside = (rows >= 0) & (rows < len(self._permitted))
         allowed = inside & self._permitted[rows.where(inside, 0)]
         if not bool(allowed.all()):
@@ -54,10 +54,17 @@ class Access:
                 f"rows {refused[:5].tolist()} belong neither to the current task nor to the memory: "
                 "images of past tasks are gone, those of tests and future tasks are not for training"
             )
+
+    def images(self, rows: Tensor) -> Tensor:
+        """uint8 [M, H, W, 3] on the device."""
+        self.require(rows)
         return self._store.read(rows).to(self._device)
 
     def augmented(self, rows: Tensor, g: torch.Generator) -> Tensor:
         return augment.augmented(self.images(rows), self._how, g)
+
+    def views(self, rows: Tensor, draws: augment.Draws) -> Tensor:
+        return augment.view(self.images(rows), self._how, draws)
 
     def embed(self, learner: Learner, rows: Tensor) -> Tensor:
         """Evaluation-mode embeddings of images as they are. [M, *E]"""

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from episodica.engine.access import Access
 from episodica.engine.embedder import Embeddings
+from episodica.engine.views import KeptEmbeddings, ViewBank
 from episodica.learners.learner import Learner
 from episodica.methods.method import Step
 from episodica.models.backbone import Backbone
@@ -29,22 +30,27 @@ class Forward:
     """Turns the draws of a step into a `Step`.
 
     `split_bn` embeds every support and query set as a batch of its own. With `cache` the old model has embedded each
-    permitted image once at the start of the session, which is right only where augmentation is not random.
+    permitted image once at the start of the session, which is right only where augmentation is not random; or each view
+    of a `bank`, from which random views are then drawn.
     """
 
     def __init__(
-        self, access: Access, learner: Learner, teacher: Learner | None, *, split_bn: bool, cache: bool
+        self,
+        access: Access,
+        learner: Learner,
+        teacher: Learner | None,
+        *,
+        split_bn: bool,
+        cache: bool,
+        bank: ViewBank | None = None,
     ) -> None:
         self._access, self._learner, self._teacher = access, learner, teacher
         self._split_bn = split_bn
-        self._cached = cache
+        self._cached, self._bank = cache, bank
 
     def __call__(self, draws: Mapping[str, Episodes | Batch], rng: StepGenerators) -> Step:
         """Everything drawn has its own random views, so that leaving one out changes no pixel of another."""
-        images = {
-            name: self._access.augmented(drawn.rows.flatten(), rng(f"engine.augment.{name}"))
-            for name, drawn in draws.items()
-        }
+        views, images = self._views(draws, rng)
         episodes = {name: drawn for name, drawn in draws.items() if isinstance(drawn, Episodes)}
         batches = {name: drawn for name, drawn in draws.items() if isinstance(drawn, Batch)}
         with lending(self._learner, rng("engine.noise")):
@@ -56,11 +62,22 @@ class Forward:
             self._learner,
             new,
             self._teacher,
-            Lazy(episodes, lambda name: _embedded(self._old(episodes[name], images[name]), episodes[name])),
+            Lazy(episodes, lambda name: _embedded(self._old(views[name], images[name]), episodes[name])),
             rng,
             new_batches,
             Lazy(batches, lambda name: self._old_batch(batches[name], images[name])),
         )
+
+    def _views(
+        self, draws: Mapping[str, Episodes | Batch], rng: StepGenerators
+    ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """What the old model's embeddings are kept under, rows or numbers of views, and the pixels; by name."""
+        rows = {name: drawn.rows.flatten() for name, drawn in draws.items()}
+        generators = {name: rng(f"engine.augment.{name}") for name in draws}
+        if self._bank is None:
+            return rows, {name: self._access.augmented(rows[name], g) for name, g in generators.items()}
+        views = {name: self._bank.choose(rows[name], g) for name, g in generators.items()}
+        return views, {name: self._bank.pixels(chosen) for name, chosen in views.items()}
 
     def _new(self, episodes: Mapping[str, Episodes], images: Mapping[str, Tensor]) -> dict[str, Embedded]:
         if not episodes:
@@ -81,10 +98,10 @@ class Forward:
         embeddings = torch.cat([self._learner.embed(pixels[place.to(pixels.device)]) for place in places])
         return embeddings[torch.cat(places).argsort().to(embeddings.device)]
 
-    def _old(self, episodes: Episodes, pixels: Tensor) -> Tensor:
+    def _old(self, views: Tensor, pixels: Tensor) -> Tensor:
         assert self._teacher is not None, "the first session has no old model"
         if self._cached:
-            return self._table[episodes.rows.flatten()]
+            return self._table[views]
         with torch.no_grad():
             return self._teacher.embed(pixels)
 
@@ -94,9 +111,11 @@ class Forward:
             return _embedded_batch(self._teacher.backbone, pixels, batch)
 
     @cached_property
-    def _table(self) -> Embeddings:
-        """The old model's embedding of every permitted image."""
+    def _table(self) -> Embeddings | KeptEmbeddings:
+        """The old model's embedding of every permitted image, or of the views in the bank."""
         assert self._teacher is not None
+        if self._bank is not None:
+            return KeptEmbeddings(self._teacher, self._bank)
         rows = self._access.rows
         return Embeddings.of(rows, self._access.embed(self._teacher, rows))
 

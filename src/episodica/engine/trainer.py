@@ -15,6 +15,7 @@ from episodica.engine.checkpoint import Checkpoints, Progress
 from episodica.engine.evaluate import examine
 from episodica.engine.forward import Forward, frozen
 from episodica.engine.problem import Problem, new_learner, new_method, notices
+from episodica.engine.views import ViewBank
 from episodica.errors import Interrupted
 from episodica.memory import Memory
 from episodica.records.results import Ledger
@@ -83,15 +84,20 @@ class Trainer:
         return self.method.steps(self.epochs * self.config.train.episodes, self.config.training_shape)
 
     def _forward(self, access: Access, teacher: Any) -> Forward:
-        """The old model's embeddings are cached exactly where each image has one view and is drawn once on average."""
-        bn, shape = self.config.train.bn, self.config.training_shape
+        """The old model's embeddings are kept where images have few views, and a view is drawn once on average."""
+        bn, how, shape = self.config.train.bn, self.config.augment, self.config.training_shape
         drawn = self.steps * shape.episodes * shape.way * (shape.shots + shape.queries)
+        bank = None
+        if how.random and how.views:
+            bank = ViewBank(access, how.views, generator(self.config.seed, self.session, "engine.views"))
+        views = len(bank) if bank else len(access.rows)
         return Forward(
             access,
             self.learner,
             teacher,
             split_bn=bn == "split" or (bn == "released" and self.session == 0),
-            cache=not self.config.augment.random and len(access.rows) <= drawn,
+            cache=(bank is not None or not how.random) and views <= drawn,
+            bank=bank,
         )
 
     def _train(self, pools: Pools, forward: Forward, optimizer: Optimizer) -> None:
