@@ -56,9 +56,8 @@ class Method(nn.Module, Component, kind="method"):
         return Adam(parameters, lr=train.lr, fused=True)
 
     def rate(self, step: int, steps: int, train: TrainConfig) -> float:
-        """The learning rate of a step: it falls by a factor after each of the equal parts of a session's epochs."""
-        epoch, epochs = step // train.episodes, steps // train.episodes
-        return train.lr * train.decay ** (train.parts * epoch // epochs)
+        """The learning rate of a step: it falls by a factor after each of the equal parts of a session."""
+        return train.lr * train.decay ** (train.parts * step // steps)
 
     def begin(self, access: Access, pools: Pools) -> None:
         """Before the first step of a session, but not where one is continued: what it finds belongs into buffers."""

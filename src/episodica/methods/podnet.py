@@ -82,9 +82,12 @@ class PODNet(Method, name="podnet"):
         """The share of the session after which the classifier alone is tuned; there is no need to in the first."""
         return 1.0 if len(self.weight) == self.new_classes else 1 - self.tuning
 
+    def _tunes(self, done: float) -> bool:
+        return done >= self._end_of_learning
+
     def rate(self, step: int, steps: int, train: TrainConfig) -> float:
-        progress = step / (steps * self._end_of_learning)
-        return self.tuning_lr if progress >= 1 else self.lr * (1 + cos(pi * progress)) / 2
+        done = step / steps
+        return self.tuning_lr if self._tunes(done) else self.lr * (1 + cos(pi * done / self._end_of_learning)) / 2
 
     def begin(self, access: Access, pools: Pools) -> None:
         """Proxies of the first classes are random, those of later ones start at images of their class."""
@@ -101,12 +104,12 @@ class PODNet(Method, name="podnet"):
         self.weight = nn.Parameter(torch.cat([old, starts * old.norm(dim=-1).mean()]))
 
     def draw(self, pools: Pools, shape: Shape, rng: StepGenerators) -> Mapping[str, Batch]:
-        draw = draw_batch if rng.done < self._end_of_learning else draw_balanced_batch
+        draw = draw_balanced_batch if self._tunes(rng.done) else draw_batch
         return {"mix": draw(arrived(pools), self.batch, rng("mix"))}
 
     def loss(self, step: Step) -> dict[str, Tensor]:
         new = step.new_batches["mix"]
-        if step.rng.done >= self._end_of_learning:
+        if self._tunes(step.rng.done):
             return {"tune": self._nca(new.features.detach(), new.labels)}
         terms = {"classify": self._nca(new.features, new.labels)}
         if step.teacher is not None:
@@ -121,12 +124,12 @@ class PODNet(Method, name="podnet"):
         """The own class against the others alone.
 
         The learned scale is kept positive: below zero the paper's margin alone would make the loss vanish. The released
-        code takes the margin off every class, where it cancels, and counts the own class as a constant.
+        code takes the margin off every class, where it cancels, and counts the own class as high as the highest.
         """
         scale, own = F.softplus(self.raw_scale), labels[:, None]
         scores = scale * similarities(features.float(), self.weight)
         if self.nca == "released":
-            top = scores.detach().amax(1, keepdim=True)
+            top = scores.amax(1, keepdim=True)
             return (scores.scatter(1, own, top.expand_as(own)).logsumexp(1) - scores.gather(1, own)[:, 0]).mean()
         others = scores.scatter(1, own, -torch.inf).logsumexp(1)
         return (others - scores.gather(1, own)[:, 0] + scale * self.margin).clamp_min(0).mean()

@@ -243,6 +243,30 @@ def test_podnet_has_the_three_terms_of_the_paper(learner: Learner, nca: str) -> 
     assert {name: term.item() for name, term in method.loss(now).items()} == pytest.approx(expected, rel=1e-5)
 
 
+def test_podnets_released_loss_has_the_gradients_of_the_published_formula(learner: Learner) -> None:
+    """Written with logarithms and exponentials as they stand; some images lie nearest to their own class."""
+    found, expected = [], []
+    for gradients, published in ((found, False), (expected, True)):
+        method, now = podnet(nca="released"), step(learner, later=False)
+        new = now.new_batches["mix"]
+        method.weight.data[LABELS] = new.features[:, None] + random("noise", IMAGES, 3, WIDTH)
+        method.new_classes.fill_(OLD + NEW)
+        features = new.features.requires_grad_()
+        if published:
+            scores = torch.nn.functional.softplus(method.raw_scale) * similarities(features, method.weight)
+            own = torch.arange(IMAGES), LABELS
+            shifted = scores - scores.max(1, keepdim=True).values
+            others = shifted.exp().sum(1) - shifted[own].exp() + 1
+            loss = (others.log() - shifted[own]).mean()
+            assert (scores.argmax(1) == LABELS).any()
+        else:
+            loss = method.loss(now)["classify"]
+        loss.backward()
+        gradients += [features.grad, method.weight.grad, method.raw_scale.grad]
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
 def test_podnet_tunes_the_classifier_alone_at_the_end_of_later_sessions(learner: Learner) -> None:
     method, now = podnet(), step(learner, done=90)
     features = now.new_batches["mix"].features.requires_grad_()

@@ -1,6 +1,9 @@
+import math
+
 import pytest
 import torch
 
+from episodica.config import TrainConfig
 from episodica.methods.erd import ERD
 from episodica.methods.ft import FT
 from episodica.methods.joint import Joint
@@ -52,3 +55,12 @@ def test_only_methods_that_replay_keep_a_memory():
     assert ERD.replays
     assert not FT.replays
     assert not Joint.replays
+
+
+@pytest.mark.parametrize(("steps", "each"), [(200, 50), (300, 75), (6, None), (150, None)])
+def test_the_rate_falls_in_four_equal_parts(steps: int, each: int | None) -> None:
+    rates = [FT().rate(step, steps, TrainConfig()) for step in range(steps)]
+    expected = [1e-3 * 0.8 ** math.floor(4 * step / steps) for step in range(steps)]
+    assert rates == pytest.approx(expected)
+    if each is not None:
+        assert [rates.count(rate) for rate in dict.fromkeys(rates)] == [each] * 4
