@@ -162,9 +162,9 @@ class EvalConfig(Section):
     episodes: int = Field(default=1000, ge=2)
     """episodes for each seen task and for the unseen classes"""
     way: Ways | None = None
-    """one or several ways; by default that of training"""
+    """one or several ways; that of training is always examined too"""
     shots: Several | None = None
-    """one or several shots; by default that of training"""
+    """one or several shots; those of training are always examined too"""
     queries: int = Field(default=15, ge=1)
     """queries of each class"""
     centroids: Literal["auto", "raw", "normalised"] = "auto"
@@ -205,7 +205,7 @@ class RunConfig(Section):
             backbone.check(self.image_size)
         with _refusing("learner"):
             learner.check(self.image_size)
-        with _refusing("method"):
+        with _refusing(f"method {self.method.name}"):
             self.method.build().check(self.training_shape, self.learner.component)
         with _refusing("eval.centroids"):
             if self.normalised and not learner.vectors:
@@ -246,6 +246,13 @@ class RunConfig(Section):
         chosen = self.eval.centroids
         return (self.method.component.centroids if chosen == "auto" else chosen) == "normalised"  # type: ignore[attr-defined]
 
+    @property
+    def ignored(self) -> list[str]:
+        """Fields that were set although they do nothing for the method."""
+        chosen = self.model_dump(exclude_defaults=True)
+        paths = [path.split(".") for path in self.method.component.ignores]  # type: ignore[attr-defined]
+        return [f"{section}.{key}" for section, key in paths if key in chosen.get(section, {})]
+
     def tree(self) -> dict[str, Any]:
         return self.model_dump(mode="json")
 
@@ -260,7 +267,7 @@ class RunConfig(Section):
             tree[section] = {**tree.get(section, {}), "name": getattr(self, section).name}
         replays = self.method.component.replays  # type: ignore[attr-defined]
         tree["memory"] = self.memory_rules.model_dump(mode="json", exclude_defaults=True) if replays else {}
-        for path in NOT_IN_THE_NUMBERS:
+        for path in (*NOT_IN_THE_NUMBERS, *self.method.component.ignores):  # type: ignore[attr-defined]
             section, _, key = path.rpartition(".")
             (tree.get(section, {}) if section else tree).pop(key, None)
         tree = {key: value for key, value in tree.items() if value != {}}

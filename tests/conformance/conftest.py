@@ -103,7 +103,7 @@ def _spy_on_loss(patch: pytest.MonkeyPatch, found: Observation) -> None:
         names, parameters = zip(*step.learner.backbone.named_parameters(), strict=True)
         total = torch.stack(list(terms.values())).sum()
         gradients = torch.autograd.grad(total, parameters, retain_graph=True, allow_unused=True)
-        old = [] if step.teacher is None else [value for part in step.old.values() for value in vars(part).values()]
+        old = [] if step.teacher is None else _tensors_of_old(step)
         found.steps.append(
             Seen(
                 session=max(event["session"] for event in found.log if "session" in event),
@@ -117,6 +117,11 @@ def _spy_on_loss(patch: pytest.MonkeyPatch, found: Observation) -> None:
         return terms
 
     patch.setattr(component, "loss", spy)
+
+
+def _tensors_of_old(step: Step) -> list[Tensor]:
+    episodes = [tensor for part in step.old.values() for tensor in (part.support, part.query)]
+    return episodes + [tensor for part in step.old_batches.values() for tensor in (part.features, *part.maps)]
 
 
 def _is_frozen(module: nn.Module) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conformance.tiny import RUNNABLE, SESSIONS, STEPS, outcome, tiny
+from conformance.tiny import EPISODE, RUNNABLE, SESSIONS, STEPS, outcome, tiny
 from episodica.config import RunConfig
 from episodica.engine.run import run_one
 from episodica.errors import Interrupted
@@ -21,6 +21,13 @@ UNAUGMENTED = {"augment.crop": "none", "augment.flip": False} | {
 VARIANTS: dict[str, Mapping[str, Any]] = {
     "old embeddings cached": {**UNAUGMENTED, "train.epochs": 3},
     "bank of views": {"augment.views": 2, "train.epochs": 3},
+    "tuning of podnet": {"method.name": "podnet", "method.tuning": 0.5, "method.batch": EPISODE},
+    "exemplars in eiml": {
+        "method.name": "eiml",
+        "method.exemplars_in_distillation": True,
+        "method.exemplars_in_meta_loss": True,
+        "method.sample": 3,
+    },
     "released code": {"method.cross": "released", "train.bn": "released", "method.kl_clamp": 1e-4},
     "shared memory": {"memory.per_class": None, "memory.total": 20, "memory.select": "rb"},
     "fused kernels": {"kernels": "auto", "seed": 1},

@@ -16,6 +16,7 @@ from episodica.config import RunConfig, resolve
 from episodica.engine.problem import load_problem, new_learner
 from episodica.engine.run import load_learner
 from episodica.learners.learner import Learner
+from episodica.learners.relationnet import RelationNet
 from episodica.methods.erd import ERD
 from episodica.registry import components
 from episodica.types import Pool, Shape
@@ -27,7 +28,12 @@ Run = Callable[[RunConfig], Path]
 @pytest.mark.parametrize(("method", "learner"), PAIRS)
 def test_every_combination_can_be_planned_or_is_refused_with_a_reason(method: str, learner: str) -> None:
     reason = refusal(method, learner)
-    assert reason is None or (reason.startswith(("method: ", "eval.centroids: ")) and len(reason) > 30)
+    assert reason is None or (reason.startswith((f"method {method}: ", "eval.centroids: ")) and len(reason) > 30)
+
+
+def test_the_refused_combinations_are_those_that_make_no_sense() -> None:
+    without_points = {"ida", "eiml", "icarl", "ucir", "podnet"}
+    assert set(PAIRS) - set(RUNNABLE) == {(method, "relationnet") for method in without_points}
 
 
 def test_every_method_works_with_some_learner_and_every_learner_with_some_method() -> None:
@@ -193,12 +199,12 @@ def test_joint_trains_all_classes_at_once_for_as_many_steps_and_is_examined_on_t
     ("fields", "reason"),
     [
         ({"p": 0.3}, r"p = 0.3 of a 5-way episode is 1.5 classes.*binomial"),
-        ({"cross": "released"}, "only ProtoNets"),
+        ({"cross": "released"}, "against prototypes, and relationnet compares maps"),
     ],
 )
 def test_erd_refuses_what_it_cannot_do(fields: dict[str, object], reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
-        ERD(**fields).check(Shape(5, 1, 15), Learner)  # type: ignore[arg-type]
+        ERD(**fields).check(Shape(5, 1, 15), RelationNet)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("fields", [{"p": 0.3, "strategy": "binomial"}, {"p": "rand"}, {"p": 0.6}, {"p": 0}, {"p": 1}])

@@ -18,11 +18,20 @@ def test_a_report_has_tables_pictures_and_paired_differences(plain: Plain, comma
     said = command("report", runs, "--out", tmp_path / "report")
     assert said.code == 0, said.text
     text = (tmp_path / "report" / "report.md").read_text()
-    for part in ("## Unseen classes", "## Seen classes", "| erd | 2 |", "| joint | 1 |", "## Difference to ft"):
+    for part in ("### Unseen classes", "### Seen classes", "| erd | 2 |", "| joint | 1 |", "### Difference to ft"):
         assert part in text
     assert text.count("finished") == 5
-    assert (tmp_path / "report" / "curves.png").read_bytes().startswith(b"\x89PNG")
-    assert "<svg" in (tmp_path / "report" / "curves.svg").read_text()
+    assert (tmp_path / "report" / "curves-1.png").read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in (tmp_path / "report" / "curves-1.svg").read_text()
+
+
+def test_different_settings_are_different_sections(plain: Plain, command: Command, tmp_path: Path) -> None:
+    for config in (tiny(), tiny(method="ft"), tiny({"train.epochs": 3, "augment.views": 2})):
+        shutil.copytree(plain(config), tmp_path / "runs" / config.run_id)
+    assert command("report", tmp_path / "runs", "--out", tmp_path / "report").code == 0
+    titles = [line for line in (tmp_path / "report" / "report.md").read_text().splitlines() if line.startswith("## ")]
+    assert [title.split(", ")[-1] for title in titles] == [f"{n} epochs of 2 steps a session" for n in (2, 3)]
+    assert (tmp_path / "report" / "curves-2.png").exists()
 
 
 def test_unfinished_runs_are_shown_as_such(plain: Plain, command: Command, tmp_path: Path) -> None:

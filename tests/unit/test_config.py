@@ -161,7 +161,7 @@ def test_everything_wrong_is_said_at_once():
 
 
 def test_a_condition_of_the_method_is_named():
-    assert refusal({"method": {"p": 0.3}}).startswith("method: p = 0.3 of a 5-way episode is 1.5 classes")
+    assert refusal({"method": {"p": 0.3}}).startswith("method erd: p = 0.3 of a 5-way episode is 1.5 classes")
 
 
 @pytest.mark.parametrize(
@@ -177,8 +177,11 @@ def test_a_condition_of_the_method_is_named():
             {"learner.name": "relationnet", "backbone.pools": 2, "eval.centroids": "normalised"},
             "eval.centroids: learner relationnet compares maps, which have no length to normalise: set raw",
         ),
-        ({"learner.name": "relationnet", "backbone.pools": 2, "method.cross": "released"}, "method: cross: released"),
-        ({"learner.name": "relationnet", "backbone.pools": 2, "method.kl_clamp": 0.1}, "method: kl_clamp bounds"),
+        (
+            {"learner.name": "relationnet", "backbone.pools": 2, "method.cross": "released"},
+            "method erd: cross: released",
+        ),
+        ({"learner.name": "relationnet", "backbone.pools": 2, "method.kl_clamp": 0.1}, "method erd: kl_clamp bounds"),
     ],
 )
 def test_parts_that_do_not_fit_together_are_named_with_a_remedy(changes, message):
@@ -243,6 +246,31 @@ def test_a_memory_has_some_budget_and_the_learners_rule():
     assert resolve({"memory": {"total": 99}}).memory_rules == MemoryConfig(total=99, select="ntc")
     assert resolve({"memory": {"select": "rb"}}).memory_rules.select == "rb"
     assert resolve({"memory": {"select": "ntc"}}).run_id == resolve({}).run_id
+
+
+@pytest.mark.parametrize(
+    ("method", "learner", "select", "normalised"),
+    [
+        *((name, "protonet", "ntc", False) for name in ("eiml", "erd")),
+        *((name, "protonet", "herding", True) for name in ("icarl", "ucir", "podnet")),
+        ("erd", "relationnet", "random", False),
+    ],
+)
+def test_methods_and_learners_have_their_own_exemplars_and_centroids(method, learner, select, normalised):
+    pools = {"pools": 2} if learner == "relationnet" else {}
+    config = resolve({"method": {"name": method}, "learner": {"name": learner}, "backbone": pools})
+    assert config.memory_rules.select == select
+    assert config.normalised is normalised
+    raw = resolve({"method": {"name": method}, "eval": {"centroids": "raw"}, "memory": {"select": "rb"}})
+    assert (raw.normalised, raw.memory_rules.select) == (False, "rb")
+
+
+@pytest.mark.parametrize("method", ["icarl", "ucir", "podnet"])
+def test_what_does_nothing_for_a_method_is_said_and_is_not_in_its_id(method):
+    plain = resolve({"method": {"name": method}})
+    idle = resolve({"method": {"name": method}, "train": {"lr": 0.5, "bn": "split", "epochs": 7}})
+    assert (plain.ignored, idle.ignored) == ([], ["train.lr", "train.bn"])
+    assert idle.run_id == resolve({"method": {"name": method}, "train": {"epochs": 7}}).run_id
 
 
 def test_a_config_made_directly_is_the_resolved_one():

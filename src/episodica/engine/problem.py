@@ -104,9 +104,10 @@ def _check_memory(config: RunConfig, stream: TaskStream, needed: int) -> None:
 
 
 def notices(config: RunConfig, stream: TaskStream) -> list[str]:
-    """What a user should know about how the questions of the evaluation meet the data."""
+    """What a user should know about settings that do nothing, and about how the questions meet the data."""
+    said = [f"{path} does nothing for {config.method.name}" for path in config.ignored]
     smallest = min(len(pool) for pool in (*stream.test, stream.unseen))
     widest = max(shape.way for shape in config.evaluation_shapes)
-    if smallest >= widest:
-        return []
-    return [f"a test pool has {smallest} classes: its {widest}-way questions are {max(smallest, MIN_WAY)}-way"]
+    if smallest < widest:
+        said.append(f"a test pool has {smallest} classes: its {widest}-way questions are {max(smallest, MIN_WAY)}-way")
+    return said

@@ -9,14 +9,10 @@ import torch
 from torch import Generator, Tensor
 
 from episodica.engine.access import Access
-from episodica.learners.learner import Learner
-from episodica.learners.protonet import ProtoNet
 from episodica.types import Batch, Pool, Pools, Shape
 
-
-def require_centroids(learner: type[Learner]) -> None:
-    if not issubclass(learner, ProtoNet):
-        raise ValueError("it learns an embedding for a nearest-centroid classifier: use learner.name: protonet")
+NO_EPISODES = ("train.lr", "train.decay", "train.parts", "train.bn")
+"""What only those who learn from episodes with the common optimiser use."""
 
 
 def arrived(pools: Pools) -> Pool:

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from episodica.engine.access import Access
 from episodica.learners.learner import Learner
-from episodica.methods.ida import alignment, class_means, require_anchors, sampled
-from episodica.methods.method import Method, Step, current_episodes, meta_term
+from episodica.methods.anchors import alignment, class_means, sampled
+from episodica.methods.method import Method, Step, current_episodes, meta_term, require_vectors
 from episodica.methods.replay import check_share, cross_task, exemplars_only
 from episodica.rng import StepGenerators
 from episodica.types import Episodes, Pools, Shape
@@ -42,7 +42,7 @@ class EIML(Method, name="eiml"):
         self.register_buffer("anchors", torch.empty(0))
 
     def check(self, shape: Shape, learner: type[Learner]) -> None:
-        require_anchors(learner)
+        require_vectors(learner, "its anchors are points of the embedding")
         if self.exemplars_in_meta_loss:
             check_share(self.p, shape.way)
 

@@ -12,8 +12,7 @@ from pydantic import Field
 from torch import Tensor
 
 from episodica.learners.learner import Learner
-from episodica.learners.protonet import ProtoNet
-from episodica.methods.method import Method, Step, current_episodes, meta_term
+from episodica.methods.method import Method, Step, current_episodes, meta_term, require_vectors
 from episodica.methods.replay import check_share, cross_task, exemplars_only
 from episodica.rng import StepGenerators
 from episodica.types import Episodes, Pools, Shape
@@ -48,9 +47,9 @@ class ERD(Method, name="erd"):
 
     def check(self, shape: Shape, learner: type[Learner]) -> None:
         if isinstance(self.p, float) and self.strategy == "fixed":
-            check_share(self.p, shape.way)
-        if self.cross == "released" and not issubclass(learner, ProtoNet):
-            raise ValueError("cross: released compares embeddings with prototypes, which only ProtoNets have")
+            check_share(self.p, shape.way, ", or set strategy: binomial")
+        if self.cross == "released":
+            require_vectors(learner, "cross: released scores embeddings against prototypes")
         if self.kl_clamp and not learner.logits:
             raise ValueError(
                 f"kl_clamp bounds probabilities, and {learner.name} compares relation scores: leave it at 0"

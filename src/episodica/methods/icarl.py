@@ -18,8 +18,8 @@ from torch.optim import SGD, Optimizer
 from episodica.config import TrainConfig
 from episodica.engine.access import Access
 from episodica.learners.learner import Learner
-from episodica.methods.batches import arrived, batch_steps, draw_batch, features, require_centroids, uniform
-from episodica.methods.method import Method, Step
+from episodica.methods.batches import NO_EPISODES, arrived, batch_steps, draw_batch, features, uniform
+from episodica.methods.method import Method, Step, require_vectors
 from episodica.rng import StepGenerators
 from episodica.types import Batch, Pools, Shape
 
@@ -28,13 +28,14 @@ class ICaRL(Method, name="icarl"):
     """Binary cross-entropy with the previous network's sigmoids as targets of old classes."""
 
     replays: ClassVar[bool] = True
+    ignores: ClassVar[tuple[str, ...]] = NO_EPISODES
     exemplars: ClassVar[str | None] = "herding"
     centroids: ClassVar[str] = "normalised"
 
     batch: Annotated[int, Field(ge=2, description="images of a step")] = 128
     lr: Annotated[float, Field(gt=0, description="learning rate, a fifth after 70 and again after 90 %")] = 2.0
-    momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
-    weight_decay: Annotated[float, Field(ge=0)] = 1e-5
+    momentum: Annotated[float, Field(ge=0, lt=1, description="of SGD")] = 0.9
+    weight_decay: Annotated[float, Field(ge=0, description="of SGD, on the whole network")] = 1e-5
 
     weight: nn.Parameter = field(init=False)  # [C, D]
     bias: nn.Parameter = field(init=False)  # [C]
@@ -47,7 +48,7 @@ class ICaRL(Method, name="icarl"):
         self.register_buffer("old_bias", torch.empty(0))
 
     def check(self, shape: Shape, learner: type[Learner]) -> None:
-        require_centroids(learner)
+        require_vectors(learner, "it learns an embedding for a nearest-centroid classifier")
 
     def steps(self, episodic: int, shape: Shape) -> int:
         return batch_steps(episodic, shape, self.batch)

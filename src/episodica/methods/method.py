@@ -34,6 +34,7 @@ class Method(nn.Module, Component, kind="method"):
 
     replays: ClassVar[bool] = False  # whether it draws exemplars of past classes, so that a memory must be kept
     merges_tasks: ClassVar[bool] = False  # whether it trains on all tasks at once: a bound, not an incremental method
+    ignores: ClassVar[tuple[str, ...]] = ()  # fields of every run that do nothing for it
     exemplars: ClassVar[str | None] = None  # the rule by which its memory chooses; by default the learner's
     centroids: ClassVar[str] = "raw"  # how its embedding is evaluated, unless told otherwise
 
@@ -71,6 +72,11 @@ class Method(nn.Module, Component, kind="method"):
 
     def end(self, access: Access, pools: Pools) -> None:
         """After the last step of a session, when the memory has chosen."""
+
+
+def require_vectors(learner: type[Learner], why: str) -> None:
+    if not learner.vectors:
+        raise ValueError(f"{why}, and {learner.name} compares maps instead of points: use learner.name: protonet")
 
 
 def current_episodes(pools: Pools, shape: Shape, rng: StepGenerators) -> dict[str, Episodes]:

@@ -20,16 +20,16 @@ from episodica.config import TrainConfig
 from episodica.engine.access import Access
 from episodica.learners.learner import Learner
 from episodica.methods.batches import (
+    NO_EPISODES,
     arrived,
     batch_steps,
     draw_balanced_batch,
     draw_batch,
     draw_of_each,
     features,
-    require_centroids,
     uniform,
 )
-from episodica.methods.method import Method, Step
+from episodica.methods.method import Method, Step, require_vectors
 from episodica.rng import StepGenerators
 from episodica.types import Batch, Pools, Shape
 
@@ -40,13 +40,14 @@ class PODNet(Method, name="podnet"):
     """Several proxies a class, and distillation of the pooled maps of every block."""
 
     replays: ClassVar[bool] = True
+    ignores: ClassVar[tuple[str, ...]] = NO_EPISODES
     exemplars: ClassVar[str | None] = "herding"
     centroids: ClassVar[str] = "normalised"
 
     batch: Annotated[int, Field(ge=2, description="images of a step")] = 128
     lr: Annotated[float, Field(gt=0, description="learning rate, falling to 0 along a cosine")] = 0.1
-    momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
-    weight_decay: Annotated[float, Field(ge=0)] = 5e-4
+    momentum: Annotated[float, Field(ge=0, lt=1, description="of SGD")] = 0.9
+    weight_decay: Annotated[float, Field(ge=0, description="of SGD, on the whole network")] = 5e-4
     proxies: Annotated[int, Field(ge=1, description="proxies of a class")] = 10
     nca: Annotated[
         Literal["paper", "released"],
@@ -69,7 +70,7 @@ class PODNet(Method, name="podnet"):
         self.register_buffer("new_classes", torch.tensor(0))
 
     def check(self, shape: Shape, learner: type[Learner]) -> None:
-        require_centroids(learner)
+        require_vectors(learner, "it learns an embedding for a nearest-centroid classifier")
 
     def steps(self, episodic: int, shape: Shape) -> int:
         return batch_steps(episodic, shape, self.batch)

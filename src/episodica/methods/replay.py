@@ -8,12 +8,11 @@ from episodica.rng import StepGenerators
 from episodica.types import Episodes, Pool, Pools, Shape
 
 
-def check_share(p: float, way: int) -> None:
+def check_share(p: float, way: int, or_else: str = "") -> None:
     """A fixed number of past classes an episode must be a whole number."""
     if not (way * p + 1e-9) % 1 < 1e-6:
         raise ValueError(
-            f"p = {p} of a {way}-way episode is {way * p:g} classes, not a whole number: "
-            "change p or the way, or set strategy: binomial"
+            f"p = {p} of a {way}-way episode is {way * p:g} classes, not a whole number: change p or the way{or_else}"
         )
 
 

@@ -19,8 +19,8 @@ from torch.optim import SGD, Optimizer
 from episodica.config import TrainConfig
 from episodica.engine.access import Access
 from episodica.learners.learner import Learner
-from episodica.methods.batches import arrived, batch_steps, draw_batch, features, require_centroids, uniform
-from episodica.methods.method import Method, Step
+from episodica.methods.batches import NO_EPISODES, arrived, batch_steps, draw_batch, features, uniform
+from episodica.methods.method import Method, Step, require_vectors
 from episodica.rng import StepGenerators
 from episodica.types import Batch, Pools, Shape
 
@@ -29,13 +29,14 @@ class UCIR(Method, name="ucir"):
     """Cosine classifier, less-forget constraint and margin ranking."""
 
     replays: ClassVar[bool] = True
+    ignores: ClassVar[tuple[str, ...]] = NO_EPISODES
     exemplars: ClassVar[str | None] = "herding"
     centroids: ClassVar[str] = "normalised"
 
     batch: Annotated[int, Field(ge=2, description="images of a step")] = 128
     lr: Annotated[float, Field(gt=0, description="learning rate, a tenth after 50 and again after 75 %")] = 0.1
-    momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
-    weight_decay: Annotated[float, Field(ge=0)] = 5e-4
+    momentum: Annotated[float, Field(ge=0, lt=1, description="of SGD")] = 0.9
+    weight_decay: Annotated[float, Field(ge=0, description="of SGD, on the whole network")] = 5e-4
     less_forget: Annotated[
         float, Field(ge=0, description="weight of the less-forget term, times sqrt(old classes / new classes)")
     ] = 5.0
@@ -51,7 +52,7 @@ class UCIR(Method, name="ucir"):
         self.weight, self.scale = nn.Parameter(torch.empty(0, 0)), nn.Parameter(torch.tensor(1.0))
 
     def check(self, shape: Shape, learner: type[Learner]) -> None:
-        require_centroids(learner)
+        require_vectors(learner, "it learns an embedding for a nearest-centroid classifier")
 
     def adapt(self, learner: Learner) -> None:
         learner.backbone.drop_last_activation()

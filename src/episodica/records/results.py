@@ -82,6 +82,21 @@ class Results(BaseModel):
     average: Average | None
     evaluations: list[Evaluation]
 
+    def examinations(self) -> list["Results"]:
+        """One for each way and number of shots, that of training first."""
+        others = [
+            self.model_copy(
+                update={
+                    "shape": {**self.shape, "way": other.way, "shots": other.shots},
+                    "sessions": other.sessions,
+                    "average": other.average,
+                    "evaluations": [],
+                }
+            )
+            for other in self.evaluations
+        ]
+        return [self, *others]
+
     def to_json(self) -> dict[str, Any]:
         values = self.model_dump()
         return {"schema": values.pop("schema_"), **values}

@@ -44,14 +44,29 @@ def setting(config: RunConfig) -> dict[str, Any]:
     return {path: value for path, value in flatten(config.tree()).items() if not path.startswith(ignored)}
 
 
+def examined(runs: Sequence[Run]) -> list[list[Run]]:
+    """The runs as they were examined with each way and number of shots, that of training first."""
+    shapes: dict[tuple[int, int], list[Run]] = {}
+    for config, results in runs:
+        for one in results.examinations():
+            shapes.setdefault((one.shape["way"], one.shape["shots"]), []).append((config, one))
+    return list(shapes.values())
+
+
 def results_tables(runs: Sequence[Run]) -> list[Table]:
-    """Three tables, a line a run: accuracy on unseen and on seen classes, and forgetting."""
+    """For each way and number of shots three tables, a line a run: accuracy on unseen and seen classes, forgetting."""
+    return [table for part in examined(runs) for table in _tables_of_one_shape(part)]
+
+
+def _tables_of_one_shape(runs: Sequence[Run]) -> list[Table]:
+    shape = runs[0][1].shape
     sessions = max((config.stream.tasks for config, _ in runs), default=1)
     shown = [s for s in range(1, sessions + 1) if sessions <= COLUMNS or s & (s - 1) == 0 or s == sessions]
     names = labels([config for config, _ in runs])
     tables = []
     for title, metric in (("unseen classes (meta-test)", "meta_test"), ("seen classes (mean of the tasks)", "seen")):
-        table = _table(f"Accuracy on {title}, % ± 95 % interval", shown, "avg", "gap to joint")
+        title = f"{shape['way']}-way {shape['shots']}-shot accuracy on {title}, % ± 95 % interval"
+        table = _table(title, shown, "avg", "gap to joint")
         for run in runs:
             table.add_row(names[run[0].run_id], *_accuracies(run, metric, shown), _gap(run, runs, metric))
         tables.append(table)

@@ -7,7 +7,8 @@ from typing import Any
 from episodica.errors import InputError
 from episodica.report.aggregate import Line
 
-PALETTE = ("#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f")  # readable by the colour-blind
+PALETTE = ("#d55e00", "#e69f00", "#009e73", "#0072b2", "#56b4e9", "#cc79a7", "#8c564b")  # readable by the colour-blind
+BOUNDS = ("#9a9a9a", "#3a3a3a")
 PANELS = {"meta_test": "unseen classes (meta-test)", "seen": "seen classes (mean of tasks)"}
 
 
@@ -25,8 +26,11 @@ def curves(lines: Sequence[Line], paths: Sequence[Path], title: str) -> None:
         panel.set_xlabel("session")
         panel.grid(alpha=0.25)
         panel.spines[["top", "right"]].set_visible(False)
-        for i, line in enumerate(lines):
-            _draw(panel, line, metric, PALETTE[i % len(PALETTE)])
+        counts = {True: 0, False: 0}
+        for line in lines:
+            colours = BOUNDS if line.bound else PALETTE
+            _draw(panel, line, metric, colours[counts[line.bound] % len(colours)])
+            counts[line.bound] += 1
         panel.set_xticks(range(1, last + 1) if last <= 16 else range(0, last + 1, max(last // 8, 1)))
     shape = lines[0].config.shape
     panels[0].set_ylabel(f"{shape.way}-way {shape.shots}-shot accuracy, %")

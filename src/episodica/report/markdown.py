@@ -14,10 +14,10 @@ def accuracy_table(lines: Sequence[Line], metric: str) -> str:
     shown = [s for s in range(2, last + 1) if s & (s - 1) == 0 or s == last]
     rows = [["method", "seeds", *map(str, shown), "avg", "gap to joint"]]
     for line in lines:
-        results = line.runs[0][1]
-        cells = [_cell(line.at(s, metric), paper_number(results, metric, s)) for s in shown]
-        average = _cell(line.average(metric), paper_number(results, metric, "avg"))
-        paper = paper_gap(results) if metric == "meta_test" else None
+        run = line.runs[0]
+        cells = [_cell(line.at(s, metric), paper_number(run, metric, s)) for s in shown]
+        average = _cell(line.average(metric), paper_number(run, metric, "avg"))
+        paper = paper_gap(run) if metric == "meta_test" else None
         rows.append([line.name, _seeds(line), *cells, average, _plain(gap_to_joint(line, lines, metric), paper)])
     return _markdown(rows)
 

@@ -7,18 +7,19 @@ import numpy as np
 
 from episodica.errors import InputError
 from episodica.records.results import UNSEEN, Mean, mean_over_tasks
-from episodica.records.run import load_results
+from episodica.records.run import load_config, load_results
 
 
 def paired(first: Path, second: Path, session: int | None = None) -> dict[str, Mean]:
     """First minus second after a session (default: the last), on unseen classes and as the mean over seen tasks."""
     one, two = (load_results(folder) for folder in (first, second))
+    asked = [load_config(folder / "config.yaml").eval for folder in (first, second)]
     if one is None or two is None or one.split_hash != two.split_hash:
         raise InputError(f"{first} and {second} are not runs on the same split: their questions differ")
     session = session or min(len(one.sessions), len(two.sessions))
     shape = f"{one.shape['way']}way-{one.shape['shots']}shot-"
     ours, theirs = (_accuracies(folder, session, shape) for folder in (first, second))
-    if ours.keys() != theirs.keys() or any(ours[name].shape != theirs[name].shape for name in ours):
+    if asked[0] != asked[1] or ours.keys() != theirs.keys():
         raise InputError(f"{first} and {second} were examined with different questions: compare runs of one recipe")
     apart = {name: Mean.of((ours[name] - theirs[name]).tolist()) for name in ours}
     unseen = apart.pop(UNSEEN)

@@ -1,5 +1,6 @@
 """A report on run folders: tables, curves and paired comparisons, in one Markdown file with pictures."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,27 +14,52 @@ from episodica.report.aggregate import Line, lines
 from episodica.report.figures import curves
 from episodica.report.markdown import METRICS, accuracy_table
 from episodica.report.paired import paired
-from episodica.report.paper import place_in_paper
-
-PICTURES = ("curves.svg", "curves.png")
+from episodica.report.paper import ABOUT, place_in_paper
 
 
 def write_report(folders: Sequence[Path], out: Path) -> Path:
+    """A section for each setting: what differs in more than method, memory and seed is not one table."""
     found = find_runs(folders)
-    table = sorted(lines([run for run, _ in found]), key=lambda line: (line.bound, place_in_paper(line.config)))
     where = {config.run_id: folder for (config, _), folder in found}
-    first = found[0][0][1]
-    title = f"{first.dataset}, {first.tasks} tasks, {first.shape['way']}-way {first.shape['shots']}-shot"
+    table = sorted(lines([run for run, _ in found]), key=lambda line: (line.bound, place_in_paper(line.config)))
+    settings: dict[str, list[Line]] = {}
+    for line in table:
+        settings.setdefault(json.dumps(line.setting, sort_keys=True), []).append(line)
     out.mkdir(parents=True, exist_ok=True)
-    curves(table, [out / name for name in PICTURES], title)
-    parts = [f"# {title}\n", "Accuracy in %, with its 95 % interval: over seeds where there are several, else over"]
-    parts[-1] += " episodes. In brackets: the paper's number.\n"
-    parts += [f"## {heading}\n\n{accuracy_table(table, metric)}" for metric, heading in METRICS.items()]
-    parts.append(f"![accuracy by session]({PICTURES[0]})\n")
-    parts.append(_paired_section(table, where))
-    parts.append(_runs_section(table))
-    write_text(out / "report.md", "\n".join(part for part in parts if part))
+    sections = [_section(part, where, out, number) for number, part in enumerate(settings.values(), start=1)]
+    write_text(out / "report.md", "\n".join([INTRODUCTION, *sections]))
     return out / "report.md"
+
+
+INTRODUCTION = f"""# Report
+
+Accuracy in %, with its 95 % interval: over seeds where there are several (Student's t), else over episodes.
+In brackets: the paper's number. {ABOUT} Our gap is to the bound with most episodes a step.
+"""
+
+
+def _section(table: Sequence[Line], where: dict[str, Path], out: Path, number: int) -> str:
+    pictures = [f"curves-{number}.{ending}" for ending in ("svg", "png")]
+    title = _title(table[0].config)
+    curves(table, [out / name for name in pictures], title)
+    parts = [f"## {title}\n"]
+    parts += [f"### {heading}\n\n{accuracy_table(table, metric)}" for metric, heading in METRICS.items()]
+    parts += [f"![accuracy by session]({pictures[0]})\n", _paired_section(table, where), _runs_section(table)]
+    return "\n".join(part for part in parts if part)
+
+
+def _title(config: RunConfig) -> str:
+    shape, held_out = config.shape, config.stream.validation_classes
+    parts = [
+        config.data.name,
+        f"{config.stream.tasks} tasks",
+        f"{shape.way}-way {shape.shots}-shot",
+        f"{config.learner.name} on {config.backbone.name}",
+        f"{config.epochs} epochs of {config.train.episodes} steps a session",
+        *([f"{held_out} validation classes for unseen ones"] if held_out else []),
+        *([f"schedule scaled by {config.scale}"] if config.scale != 1 else []),
+    ]
+    return ", ".join(parts)
 
 
 def find_runs(folders: Sequence[Path]) -> list[tuple[Run, Path]]:
@@ -55,7 +81,7 @@ def _paired_section(table: Sequence[Line], where: dict[str, Path]) -> str:
             rows.append(f"| {line.name} | {run.seed} | {' | '.join(cells)} |")
     if not rows:
         return ""
-    heading = f"## Difference to {incremental[0].name} after the last session, on the same episodes\n\n"
+    heading = f"### Difference to {incremental[0].name} after the last session, on the same episodes\n\n"
     return heading + "| method | seed | unseen classes | seen classes |\n|---|---|---|---|\n" + "\n".join(rows) + "\n"
 
 
@@ -85,4 +111,4 @@ def _runs_section(table: Sequence[Line]) -> str:
             minutes = [sum(getattr(s, f"seconds_{part}") for s in results.sessions) / 60 for part in ("train", "eval")]
             cells = [line.name, config.run_id, str(config.seed), results.status, *(f"{m:.1f}" for m in minutes)]
             rows.append(f"| {' | '.join(cells)} |")
-    return "## Runs\n\n" + "\n".join(rows) + "\n"
+    return "### Runs\n\n" + "\n".join(rows) + "\n"

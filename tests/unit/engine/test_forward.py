@@ -8,9 +8,10 @@ from torch import Tensor
 
 from episodica.engine.forward import Forward, Lazy, frozen
 from episodica.learners.protonet import ProtoNet
+from episodica.methods.batches import draw_batch
 from episodica.methods.erd import ERD
 from episodica.models.random_layers import Dropout, lending
-from episodica.rng import StepGenerators
+from episodica.rng import StepGenerators, generator
 from episodica.types import Embedded, Shape
 
 RNG = StepGenerators(0, 0, 0, 1)
@@ -172,3 +173,21 @@ def test_random_layers_draw_for_the_step_and_in_the_student_alone(make_access, l
     with lending(twin, StepGenerators(0, 0, 0, 9)("engine.noise")):
         expected = twin.embed(views(access, draws))
     assert torch.equal(torch.cat([flat(first.new[name]) for name in draws]), expected)
+
+
+def test_a_batch_keeps_its_labels_and_has_the_maps_of_every_block_of_both_models(make_access, learner, teacher, pools):
+    access = make_access()
+    batch = draw_batch(pools.seen, 6, generator("batch"))
+    step = Forward(access, deepcopy(learner), teacher, split_bn=False, cache=False)({"mix": batch}, RNG)
+    pixels = access.augmented(batch.rows, RNG("engine.augment.mix"))
+    for network, found in ((learner, step.new_batches["mix"]), (teacher, step.old_batches["mix"])):
+        x = pixels
+        for block, maps in zip(network.backbone.blocks, found.maps, strict=True):
+            x = block(x)
+            torch.testing.assert_close(maps, x)
+        torch.testing.assert_close(found.features, x.flatten(1))
+        assert found.labels.tolist() == batch.labels.tolist()
+    assert step.new_batches["mix"].features.requires_grad
+    assert not any(t.requires_grad for t in (step.old_batches["mix"].features, *step.old_batches["mix"].maps))
+    assert not step.new
+    assert not step.old

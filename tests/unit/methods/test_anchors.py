@@ -12,6 +12,7 @@ from episodica.data import augment
 from episodica.engine.access import Access
 from episodica.learners.learner import Learner
 from episodica.learners.protonet import ProtoNet
+from episodica.learners.relationnet import RelationNet
 from episodica.methods.eiml import EIML
 from episodica.methods.ida import IDA
 from episodica.methods.method import Step
@@ -116,12 +117,12 @@ def test_without_exemplars_eiml_draws_what_ft_draws() -> None:
 @pytest.mark.parametrize("method", [IDA(), EIML()])
 def test_anchors_need_protonets(method: IDA | EIML) -> None:
     method.check(Shape(5, 1, 15), ProtoNet)
-    with pytest.raises(ValueError, match="only ProtoNets have"):
-        method.check(Shape(5, 1, 15), Learner)
+    with pytest.raises(ValueError, match=r"anchors are points.*use learner.name: protonet"):
+        method.check(Shape(5, 1, 15), RelationNet)
 
 
 def test_eiml_wants_whole_classes() -> None:
-    with pytest.raises(ValueError, match="not a whole number"):
+    with pytest.raises(ValueError, match=r"change p or the way$"):
         EIML(exemplars_in_meta_loss=True, p=0.3).check(Shape(5, 1, 15), ProtoNet)
     EIML(p=0.3).check(Shape(5, 1, 15), ProtoNet)
 

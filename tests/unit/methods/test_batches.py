@@ -5,16 +5,18 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from episodica.learners.learner import Learner
 from episodica.learners.protonet import ProtoNet
+from episodica.learners.relationnet import RelationNet
 from episodica.methods.batches import (
     arrived,
     batch_steps,
     draw_balanced_batch,
     draw_batch,
     draw_of_each,
-    require_centroids,
 )
+from episodica.methods.icarl import ICaRL
+from episodica.methods.podnet import PODNet
+from episodica.methods.ucir import UCIR
 from episodica.rng import generator
 from episodica.types import Pool, Pools, Shape
 
@@ -73,7 +75,8 @@ def test_as_many_images_as_in_episodes():
     assert batch_steps(300, Shape(5, 5, 15, 2), 100) == 600
 
 
-def test_other_learners_are_refused():
-    require_centroids(ProtoNet)
-    with pytest.raises(ValueError, match="nearest-centroid"):
-        require_centroids(Learner)
+@pytest.mark.parametrize("method", [ICaRL(), UCIR(), PODNet()])
+def test_learners_without_centroids_are_refused(method):
+    method.check(Shape(5, 1, 15), ProtoNet)
+    with pytest.raises(ValueError, match=r"nearest-centroid.*relationnet compares maps.*use learner.name: protonet"):
+        method.check(Shape(5, 1, 15), RelationNet)

@@ -320,8 +320,8 @@ def test_a_whole_number_of_classes_is_accepted(p, way, learner):
 
 
 def test_prototypes_of_the_released_form_need_protonets():
-    with pytest.raises(ValueError, match="only ProtoNets"):
-        ERD(cross="released").check(Shape(5, 1, 1), Learner)
+    with pytest.raises(ValueError, match="against prototypes, and relationnet compares maps"):
+        ERD(cross="released").check(Shape(5, 1, 1), RelationNet)
 
 
 def test_there_is_nothing_to_clamp_in_relation_scores():

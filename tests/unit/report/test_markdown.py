@@ -5,6 +5,8 @@ import pytest
 from episodica.report.aggregate import lines
 from episodica.report.markdown import accuracy_table, gap_to_joint
 
+CIFAR = {"stream.tasks": 16, "shape.way": 5, "method.p": 0.2}
+
 
 def cells(table: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
@@ -35,7 +37,7 @@ def test_the_fairer_bound_counts_and_only_one_of_the_same_setting(make_run):
 
 
 def test_the_papers_number_stands_beside_ours(make_run):
-    run = make_run("erd", 0.45, **{"stream.tasks": 16})
+    run = make_run("erd", 0.45, **CIFAR)
     results = run[1].model_copy(update={"dataset": "cifar100", "shape": {"way": 5, "shots": 1, "queries": 15}})
     _, _, row = cells(accuracy_table(lines([(run[0], results)]), "meta_test"))
     assert row[2:] == [
@@ -46,3 +48,10 @@ def test_the_papers_number_stands_beside_ours(make_run):
         "45.8 (48.1)",
         "",
     ]
+
+
+def test_a_variant_of_a_method_has_no_number_in_the_paper(make_run):
+    for changes in ({"method.lambda_e": 0.0}, {"method.cross": "released"}, {"stream.validation_classes": 2}):
+        run = make_run("erd", **{**CIFAR, **changes})
+        results = run[1].model_copy(update={"dataset": "cifar100", "shape": {"way": 5, "shots": 1, "queries": 15}})
+        assert "(" not in accuracy_table(lines([(run[0], results)]), "meta_test")

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+import yaml
 
 from episodica.errors import InputError
 from episodica.records.files import write_json
@@ -16,9 +18,10 @@ from episodica.rng import generator
 @pytest.fixture
 def written(tmp_path: Path, make_run):
     def write(name: str, values: dict[str, list[float]], **changes) -> Path:
-        _, results = make_run("erd")
+        config, results = make_run("erd", **{"eval.episodes": len(values["unseen"])})
         folder = tmp_path / name
         (folder / "episodes").mkdir(parents=True)
+        (folder / "config.yaml").write_text(yaml.safe_dump(config.tree()))
         write_json(folder / "results.json", results.model_copy(update=changes).to_json())
         named = {f"3way-1shot-{pool}": np.array(v) for pool, v in values.items()}
         np.savez_compressed(folder / "episodes" / "session-003.npz", **named)  # type: ignore[arg-type]
@@ -28,8 +31,6 @@ def written(tmp_path: Path, make_run):
 
 
 def accuracies(name: str, episodes: int = 40) -> dict[str, list[float]]:
-    import torch
-
     return {pool: torch.rand(episodes, generator=generator(name, pool)).tolist() for pool in ("unseen", "1", "2")}
 
 
