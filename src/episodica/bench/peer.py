@@ -4,7 +4,8 @@ An honest opponent: images lie decoded in memory, DataLoader workers are as many
 our own vectorised draws, and the network is our plain one, whose ReLU already follows the pool.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -20,7 +21,6 @@ from episodica.config import AugmentConfig
 from episodica.engine.forward import frozen
 from episodica.rng import generator
 
-PARTS = ("loading", "forward", "backward", "optimiser")
 ENHANCERS = {
     "brightness": ImageEnhance.Brightness,
     "contrast": ImageEnhance.Contrast,
@@ -99,6 +99,7 @@ def loaded(scene: Scene, workers: int) -> Iterator[Tensor]:
 def _own_views(worker: int) -> None:
     info = get_worker_info()
     assert info is not None
+    assert isinstance(info.dataset, Pictures)
     info.dataset.g = generator("peer", "views", worker)
 
 
@@ -118,21 +119,25 @@ class PeerLoop:
         self.student = scene.learner().to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
         self.teacher = frozen(self.student)
         self.optimizer = Adam(self.student.parameters(), lr=scene.config.train.lr)
-        self.spent = dict.fromkeys(PARTS, 0.0)
+        self.spent: dict[str, float] = {}
 
     def step(self) -> Tensor:
-        images = self._timed("loading", lambda: next(self.batches))
-        loss = self._timed("forward", lambda: self.loss(images))
-        self.optimizer.zero_grad()
-        self._timed("backward", loss.backward)
-        self._timed("optimiser", self.optimizer.step)
+        with self._spending("loading"):
+            images = next(self.batches)
+        with self._spending("forward"):
+            loss = self.loss(images)
+        with self._spending("backward"):
+            self.optimizer.zero_grad()
+            loss.backward()
+        with self._spending("optimiser"):
+            self.optimizer.step()
         return loss.detach()
 
-    def _timed(self, part: str, work: Callable[[], Tensor]) -> Tensor:
+    @contextmanager
+    def _spending(self, part: str) -> Iterator[None]:
         started = self.clock()
-        done = work()
-        self.spent[part] += self.clock() - started
-        return done
+        yield
+        self.spent[part] = self.spent.get(part, 0.0) + self.clock() - started
 
     def loss(self, images: Tensor) -> Tensor:
         """Cross-entropy of the cross-task sub-episode, and what both models say about both sub-episodes."""

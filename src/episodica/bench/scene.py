@@ -15,6 +15,7 @@ from episodica.data.store import ImageStore
 from episodica.engine.access import Access
 from episodica.engine.forward import Forward, frozen
 from episodica.engine.fused.accelerate import accelerate
+from episodica.engine.fused.build import CannotBuild, library
 from episodica.engine.problem import new_learner
 from episodica.engine.trainer import take_step
 from episodica.learners.learner import Learner
@@ -26,6 +27,15 @@ CLASSES, PER_CLASS = 20, 100
 CPU = torch.device("cpu")
 STILL = AugmentConfig(crop="none", flip=False, brightness=0, contrast=0, colour=0)
 DEFAULT = AugmentConfig()
+
+
+def available_kernels() -> tuple[str, ...]:
+    """What can compute here; the fastest is the last."""
+    try:
+        library()
+    except CannotBuild:
+        return ("torch",)
+    return ("torch", "fused")
 
 
 def noise(images: int, size: int) -> ImageStore:

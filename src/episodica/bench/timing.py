@@ -39,7 +39,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Row:
-    """A case as measured: `ratio` is its speed in units of the reference, `of_peak` in units of the best convolution."""
+    """A case as measured: `ratio` is its speed in units of the reference, `of_peak` its share of the peak."""
 
     name: str
     ms: float
@@ -76,9 +76,7 @@ def _turn(case: Case, effort: Effort, warm: int) -> float:
     return (effort.clock() - started) / effort.steps * case.stands_for
 
 
-def _row(
-    case: Case, rounds: Sequence[dict[str, float]], reference: str | None, convolutions: Sequence[Case]
-) -> Row:
+def _row(case: Case, rounds: Sequence[dict[str, float]], reference: str | None, convolutions: Sequence[Case]) -> Row:
     seconds = [each[case.name] for each in rounds]
     ratio = of_peak = None
     if reference is not None:
