@@ -39,6 +39,7 @@ from episodica.report.figures import curves
 from episodica.report.write import write_report
 from episodica.sweep.grid import Recipe, default_recipe, load_recipe, packaged_recipes, plan
 from episodica.sweep.local import run_all
+from episodica.sweep.side_by_side import processes_for, run_side_by_side
 
 AT_LEAST_1 = Number(gte=1)
 OK, FAILED, BAD_INPUT, IN_USE, INTERRUPTED = 0, 1, 2, 3, 130
@@ -114,7 +115,11 @@ def _show_plan(configs: Sequence[RunConfig], as_json: bool) -> int:
 def _run_all(name: str, configs: Sequence[RunConfig], out: Path) -> int:
     keep_freed_memory()
     with stopping_gently(complaints.print) as stop, ProgressBars(screen, labels(configs)) as bars:
-        outcome = run_all(configs, out, bars.follow, stop)
+        processes = processes_for(configs, torch.get_num_threads())
+        if processes > 1:
+            outcome = run_side_by_side(configs, out, bars.follow, stop, processes)
+        else:
+            outcome = run_all(configs, out, bars.follow, stop)
     if outcome.finished:
         _show_results(name, outcome.finished, out)
     failures: dict[str, list[str]] = {}
