@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from e2e.conftest import Command
-from episodica.bench import data, evaluation, pairs, peak, training
+from episodica.bench import data, evaluation, exam, pairs, peak, training
 from episodica.bench.arithmetic import Conv
 from episodica.bench.scene import DEFAULT, Scene
 from episodica.bench.training import Setting
@@ -21,10 +21,10 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training, "SETTINGS", scenes)
     monkeypatch.setattr(peak, "SHAPES", (Conv(16, 16, 8), Conv(8, 8, 8)))
     monkeypatch.setattr(data, "SIZE", 16)
-    for name, value in {"UNSEEN": 6, "TEST": 20, "ALL": 24, "SIZE": 16, "EPISODES": 4, "SAMPLE": 2}.items():
-        monkeypatch.setattr(evaluation, name, value)
-    for name, value in {"PER_CLASS": 20, "SIZE": 16, "EPISODES": 4, "SAMPLE": 2}.items():
-        monkeypatch.setattr(pairs, name, value)
+    for name, value in {"UNSEEN": 6, "TEST": 20, "ALL": 24, "SIZE": 16, "EPISODES": 4}.items():
+        monkeypatch.setattr(exam, name, value)
+    for module in (evaluation, pairs):
+        monkeypatch.setattr(module, "SAMPLE", 2)
 
 
 def test_everything_but_growth_is_shown_and_saved(tiny: None, command: Command, tmp_path: Path) -> None:

@@ -1,59 +1,56 @@
 """Relation Networks: the engine's answers against every pair of maps put side by side and sent through the module."""
 
+from copy import deepcopy
+
 import torch
 from torch import Tensor
 
-from episodica.bench.scene import CPU
+from episodica.bench import exam
+from episodica.bench.scene import CPU, available_kernels
 from episodica.bench.section import Section
 from episodica.bench.timing import Case, Effort, interleaved
-from episodica.config import resolve
-from episodica.data.sampling import draw_episodes
-from episodica.engine.embedder import Embeddings, folded
-from episodica.engine.evaluate import episode_accuracies
-from episodica.engine.problem import new_learner
+from episodica.engine.embedder import embed_chunks, folded
+from episodica.engine.fused.accelerate import accelerate
+from episodica.engine.problem import Problem, new_learner
 from episodica.learners.relationnet import RelationNet
-from episodica.rng import generator
-from episodica.types import Embedded, Pool, Shape
+from episodica.types import Embedded, Episodes
 
-CLASSES, PER_CLASS = 5, 100
-SIZE, EPISODES, SAMPLE = 32, 1000, 5
+SAMPLE = 5  # episodes whose pairs are scored from scratch
 TOLERANCE = 1e-5
 
 
 def relation_section(effort: Effort) -> Section:
-    """Given the embeddings of a task's test images, the answers to its episodes."""
-    config = resolve({"learner": {"name": "relationnet"}, "backbone": {"pools": 2}, "augment": {"size": SIZE}})
-    learner = new_learner(config, CPU).eval()
+    """The pairs' maps are given; the engine's time includes embedding the images."""
+    problem = exam.problem(learner={"name": "relationnet"}, backbone={"pools": 2})
+    learner, pool, episodes = new_learner(problem.config, CPU), problem.stream.test[0], exam.EPISODES
     assert isinstance(learner, RelationNet)
-    examinee, pool = folded(learner), _pool()
-    embeddings = Embeddings.of(pool.images(), maps(len(pool.images()), learner.backbone.map_shape(SIZE)))
-    drawn = draw_episodes(pool, Shape(5, 1, 15, SAMPLE), generator("bench", "pairs"))
-    sample = Embedded.of(embeddings[drawn.rows], drawn.shots)
-    with torch.no_grad():
-        gap = float((examinee.classify(sample) - pair_by_pair(learner, sample)).abs().max())
+    usual: RelationNet = deepcopy(learner).eval().to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
+    accelerate(learner, available_kernels()[-1], lambda text: None)
+    drawn = exam.questions(pool, SAMPLE)
+    given = embedded(usual, drawn, problem)
+    gap = float((engine_scores(learner, drawn, problem) - pair_by_pair(usual, given)).abs().max())
     assert gap < TOLERANCE, f"scores differ by {gap:.1e}"
-
-    def fast() -> Tensor:
-        return episode_accuracies(examinee, embeddings, pool, Shape(5, 1, 15, EPISODES), generator("bench", "pairs"))
-
-    slow = f"each pair from scratch ({SAMPLE} measured, times {EPISODES // SAMPLE})"
-    learner.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
+    slow = f"each pair from scratch ({SAMPLE} measured, times {episodes // SAMPLE})"
     cases = [
-        Case(slow, lambda: pair_by_pair(learner, sample), stands_for=EPISODES / SAMPLE),
-        Case("each image's half once", fast),
+        Case(slow, lambda: pair_by_pair(usual, given), stands_for=episodes / SAMPLE),
+        Case("each image once, pairs by sums", lambda: exam.at_once(learner, problem, pool, episodes)),
     ]
     rows = interleaved(cases, effort, reference=slow, warm=0)
-    return Section(f"Relation Networks, {EPISODES:,} episodes, given embeddings", rows, [f"scores agree to {gap:.0e}"])
+    title = f"Relation Networks, {len(pool.images()):,} images of a task, {episodes:,} episodes"
+    return Section(title, rows, [f"scores agree to {gap:.0e}"])
 
 
-def _pool() -> Pool:
-    return Pool.of(dict(enumerate(torch.arange(CLASSES * PER_CLASS).view(CLASSES, PER_CLASS))))
+def embedded(learner: RelationNet, episodes: Episodes, problem: Problem) -> Embedded:
+    maps = embed_chunks(learner, episodes.rows.flatten(), problem.pixels).contiguous()
+    return Embedded.of(maps.unflatten(0, tuple(episodes.rows.shape)), episodes.shots)
 
 
-def maps(images: int, shape: tuple[int, int, int]) -> Tensor:
-    """Embeddings as an encoder gives them: not negative, channels-last."""
-    drawn = torch.randn(images, *shape, generator=generator("bench", "maps")).relu_()
-    return drawn.contiguous(memory_format=torch.channels_last)
+@torch.no_grad()
+def engine_scores(learner: RelationNet, episodes: Episodes, problem: Problem) -> Tensor:
+    """As evaluation computes them."""
+    examinee = folded(learner).for_evaluation()
+    assert isinstance(examinee, RelationNet)
+    return examinee.classify(embedded(examinee, episodes, problem))
 
 
 @torch.no_grad()
@@ -64,6 +61,6 @@ def pair_by_pair(learner: RelationNet, episodes: Embedded) -> Tensor:
         n, k, m = *support.shape[:2], len(queries)
         left = support.flatten(0, 1).repeat(m, 1, 1, 1)
         right = queries.repeat_interleave(n * k, dim=0)
-        relations = learner.relation(torch.cat([left, right], dim=1).contiguous())
+        relations = learner.relation(torch.cat([left, right], dim=1))
         found.append(relations.view(m, n, k).mean(-1))
     return torch.stack(found)

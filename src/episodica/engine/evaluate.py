@@ -25,7 +25,7 @@ VALUES_OF_A_POOL = 2**29  # 2 GiB: beyond it, images are embedded for the episod
 def examine(learner: Learner, problem: Problem, session: int) -> Iterator[tuple[str, Shape, Tensor]]:
     """Per-episode accuracies of the unseen classes and of each seen task ("1", "2", ...), for each shape asked for."""
     stream, config = problem.stream, problem.config
-    examinee = folded(learner)  # encoder and classifier in evaluation mode
+    examinee = folded(learner).for_evaluation()  # encoder and classifier
     pools = {UNSEEN: stream.unseen} | {str(task + 1): stream.test[task] for task in stream.seen(session)}
     for name, pool in pools.items():
         embeddings = embeddings_of(examinee, pool, problem)
