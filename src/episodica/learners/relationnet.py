@@ -112,21 +112,22 @@ class RelationNet(Learner, name="relationnet"):
 
 
 class _Halved(RelationNet):
-    """Embeds an image as what the two halves of the relation module's first layer make of it."""
+    """Embeds an image as what the two halves of the relation module's first layer make of it, channels last."""
 
-    def embed(self, images: Tensor) -> Tensor:  # [M, 3, S, S] -> [M, 64 + 64, side, side]: as support, as query
+    def embed(self, images: Tensor) -> Tensor:  # [M, 3, S, S] -> [M, side, side, 64 + 64]: as support, as query
         conv, maps = self._first, super().embed(images)
         with torch.autocast(images.device.type, enabled=False):
-            halves = torch.cat(conv.weight.chunk(2, dim=1)).contiguous(memory_format=torch.channels_last)
-            return F.conv2d(maps.float(), halves, padding=1)
+            halves = torch.cat(conv.weight.chunk(2, dim=1))
+            return F.conv2d(maps.float(), halves, padding=1).movedim(1, -1).contiguous()
 
     def scores(self, prototypes: Tensor, queries: Tensor) -> Tensor:
         """A half of a mean or a sum of maps is that of their halves."""
-        bias = self._first.bias
-        assert bias is not None
         with torch.autocast(queries.device.type, enabled=False):
-            query = queries[:, :, CHANNELS:] + bias.view(-1, 1, 1)
-            return self._relations(prototypes[:, :, :, :CHANNELS], query)
+            support, query = prototypes[..., :CHANNELS], queries[..., CHANNELS:] + self._first.bias
+            return self._relations(support.movedim(-1, -3), query.movedim(-1, -3))
+
+    def pair_values(self, embedding: Size) -> int:
+        return CHANNELS * embedding[:2].numel()
 
 
 def _each(maps: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

@@ -126,7 +126,9 @@ def test_the_form_for_evaluation_scores_alike(shots):
         return learner.classify(Embedded.of(maps.unflatten(0, (2, 3, 4)), 2))
 
     with torch.no_grad():
-        assert quick.embed(images).shape == (24, 128, 4, 4)
+        maps = quick.embed(images)
+        assert maps.shape == (24, 4, 4, 128)
+        assert quick.pair_values(maps.shape[1:]) == learner.pair_values(learner.embed(images).shape[1:])
         torch.testing.assert_close(answers(quick), answers(learner), rtol=1e-5, atol=1e-5)  # type: ignore[arg-type]
 
 
