@@ -94,6 +94,9 @@ class RelationNet(Learner, name="relationnet"):
             x = layer(x)
         return x.view(*query.shape[:2], *support.shape[1:3]).mean(-1)
 
+    def pairwise(self, shots: int) -> bool:
+        return self.shots == "pairs" or shots == 1
+
     def for_evaluation(self) -> "RelationNet":
         halved = _Halved(backbone=self.backbone, shots=self.shots)
         halved.relation = self.relation
