@@ -9,21 +9,28 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn
 
+import torch
 import yaml
 from cyclopts import App, CycloptsError, Parameter
+from cyclopts.validators import Number
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress as ProgressBar
 
+from episodica.bench import parts
+from episodica.bench.scene import available_kernels
+from episodica.bench.show import markdown, rendered, to_json
+from episodica.bench.timing import CLOCKS, Effort
 from episodica.config import RunConfig
 from episodica.data.cache import cache_folder
 from episodica.data.housekeeping import clear
 from episodica.data.inspection import contact_sheets, describe_split, inspect
-from episodica.engine.device import keep_freed_memory
+from episodica.engine.device import computing, describe_environment, keep_freed_memory
 from episodica.engine.problem import split_of
 from episodica.engine.run import stopping_gently
 from episodica.errors import FolderInUse, InputError
 from episodica.records.catalogue import amount, cache_report, catalogue, data_table, inspection_report
+from episodica.records.files import write_json
 from episodica.records.progress import ProgressBars
 from episodica.records.table import labels, results_tables
 from episodica.registry import find
@@ -32,7 +39,9 @@ from episodica.report.figures import curves
 from episodica.report.write import write_report
 from episodica.sweep.grid import Recipe, default_recipe, load_recipe, packaged_recipes, plan
 from episodica.sweep.local import run_all
+from episodica.sweep.side_by_side import processes_for, run_side_by_side
 
+AT_LEAST_1 = Number(gte=1)
 OK, FAILED, BAD_INPUT, IN_USE, INTERRUPTED = 0, 1, 2, 3, 130
 
 screen = Console()
@@ -106,7 +115,11 @@ def _show_plan(configs: Sequence[RunConfig], as_json: bool) -> int:
 def _run_all(name: str, configs: Sequence[RunConfig], out: Path) -> int:
     keep_freed_memory()
     with stopping_gently(complaints.print) as stop, ProgressBars(screen, labels(configs)) as bars:
-        outcome = run_all(configs, out, bars.follow, stop)
+        processes = processes_for(configs, torch.get_num_threads())
+        if processes > 1:
+            outcome = run_side_by_side(configs, out, bars.follow, stop, processes)
+        else:
+            outcome = run_all(configs, out, bars.follow, stop)
     if outcome.finished:
         _show_results(name, outcome.finished, out)
     failures: dict[str, list[str]] = {}
@@ -140,6 +153,44 @@ def report(
     """Write what runs have measured: tables in the paper's form with its numbers beside ours, and curves."""
     written = write_report(folders or (Path("runs"),), out)
     screen.print(f"The report is {written}", soft_wrap=True)
+    return OK
+
+
+@app.command
+def bench(
+    *what: Annotated[parts.Name, Parameter(help="training, evaluation, data, growth; default: all but growth")],
+    threads: Annotated[int | None, Parameter(help="CPU threads; default: all cores", validator=AT_LEAST_1)] = None,
+    rounds: Annotated[int, Parameter(help="rounds, of which the median counts", validator=AT_LEAST_1)] = 5,
+    steps: Annotated[int, Parameter(help="steps of a turn in a round", validator=AT_LEAST_1)] = 8,
+    clock: Annotated[
+        Literal["wall", "cpu"],
+        Parameter(help="cpu, with one thread: only time that this process had, where others work"),
+    ] = "wall",
+    as_markdown: Annotated[bool, Parameter(name="--markdown", help="print Markdown", negative="")] = False,
+    json_file: Annotated[Path | None, Parameter(name="--json", help="file for all rows, with the machine")] = None,
+) -> int:
+    """Measure the speed of this machine's training, evaluation and data, against loops as they are usually written.
+
+    Ratios are speeds in units of each table's first row, taken within interleaved rounds. The fraction of the peak is
+    useful arithmetic in units of the best convolution of the same round.
+    """
+    if clock == "cpu" and threads != 1:
+        raise InputError("--clock cpu adds up what all threads spend: it goes with --threads 1")
+    keep_freed_memory()
+    asked = {"what": what or parts.BY_DEFAULT, "rounds": rounds, "steps": steps, "clock": clock}
+    effort, sections = Effort(rounds, steps, CLOCKS[clock]), []
+    with computing(threads):
+        machine = describe_environment(torch.device("cpu"), available_kernels()[-1])
+        for name in asked["what"]:
+            for section in parts.PARTS[name](effort):
+                sections.append(section)
+                if as_markdown:
+                    sys.stdout.write(markdown(section) + "\n")
+                else:
+                    screen.print(rendered(section))
+    if json_file is not None:
+        write_json(json_file, to_json(sections, machine, asked))
+        complaints.print(f"The rows were written to {json_file}", soft_wrap=True)
     return OK
 
 

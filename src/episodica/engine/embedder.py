@@ -52,6 +52,9 @@ class Embeddings:
         place[rows] = torch.arange(len(rows))
         return cls(table, place)
 
+    def __len__(self) -> int:
+        return len(self.table)
+
     @property
     def shape(self) -> Size:
         """Of one embedding: *E."""

@@ -9,8 +9,9 @@ import torch
 from torch import Generator, Size, Tensor
 from torch.nn.functional import normalize
 
-from episodica.data.sampling import draw_classes, draw_images
+from episodica.data.sampling import draw_classes, draw_images, effective_way
 from episodica.engine.embedder import EmbeddedWhenAsked, Embeddings, embed_chunks, folded
+from episodica.engine.pair_table import PairTable, worthwhile
 from episodica.engine.problem import Problem
 from episodica.learners.learner import Learner
 from episodica.records.results import UNSEEN
@@ -25,7 +26,7 @@ VALUES_OF_A_POOL = 2**29  # 2 GiB: beyond it, images are embedded for the episod
 def examine(learner: Learner, problem: Problem, session: int) -> Iterator[tuple[str, Shape, Tensor]]:
     """Per-episode accuracies of the unseen classes and of each seen task ("1", "2", ...), for each shape asked for."""
     stream, config = problem.stream, problem.config
-    examinee = folded(learner)  # encoder and classifier in evaluation mode
+    examinee = folded(learner).for_evaluation()  # encoder and classifier
     pools = {UNSEEN: stream.unseen} | {str(task + 1): stream.test[task] for task in stream.seen(session)}
     for name, pool in pools.items():
         embeddings = embeddings_of(examinee, pool, problem)
@@ -58,15 +59,27 @@ def episode_accuracies(
     """Share of queries answered rightly in each of B episodes drawn from a pool. [B]"""
     found = []
     with torch.no_grad():
+        table = _pair_table(learner, embeddings, pool, shape)
         for classes in draw_classes(pool, shape, g).split(EPISODES_DRAWN_AT_ONCE):
             episodes = draw_images(pool, classes, shape, g)
+            labels = torch.arange(classes.shape[1]).repeat_interleave(shape.queries)
+            if table is not None:
+                found.append((table.answers(episodes.rows, shape.shots) == labels).float().mean(-1))
+                continue
             for rows in episodes.rows.split(answered_at_once(learner, embeddings.shape, episodes)):
                 batch = Embedded.of(embeddings[rows], episodes.shots)
                 prototypes = learner.prototypes(batch.support)
                 scores = learner.scores(normalize(prototypes, dim=-1) if normalised else prototypes, batch.query)
-                answers = scores.argmax(-1)
-                found.append((answers == batch.labels).float().mean(-1).cpu())
+                found.append((scores.argmax(-1).cpu() == labels).float().mean(-1))
     return torch.cat(found)
+
+
+def _pair_table(
+    learner: Learner, embeddings: Embeddings | EmbeddedWhenAsked, pool: Pool, shape: Shape
+) -> PairTable | None:
+    known = isinstance(embeddings, Embeddings)
+    way = effective_way(len(pool), shape.way)
+    return PairTable.of(learner, embeddings) if known and worthwhile(learner, len(embeddings), way, shape) else None
 
 
 def answered_at_once(learner: Learner, embedding: Size, episodes: Episodes) -> int:

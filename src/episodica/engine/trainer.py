@@ -18,12 +18,22 @@ from episodica.engine.problem import Problem, new_learner, new_method, notices
 from episodica.engine.views import ViewBank
 from episodica.errors import Interrupted
 from episodica.memory import Memory
+from episodica.methods.method import Method, Step
 from episodica.records.results import Ledger
 from episodica.records.run import EventLog, RunFolder
 from episodica.rng import StepGenerators, generator
 from episodica.types import Batch, Episodes, Pools
 
 Tell = Callable[[Mapping[str, Any]], None]
+
+
+def take_step(method: Method, step: Step, optimizer: Optimizer) -> dict[str, Tensor]:
+    """Follow the gradient of the sum of the method's terms, which are returned."""
+    terms = method.loss(step)
+    optimizer.zero_grad()
+    torch.stack(list(terms.values())).sum().backward()
+    optimizer.step()
+    return terms
 
 
 class Trainer:
@@ -113,11 +123,7 @@ class Trainer:
             draws = self.method.draw(pools, shape, rng)
             if self.step == 0:
                 self._notice_narrow(draws)
-            terms = self.method.loss(forward(draws, rng))
-            loss = torch.stack(list(terms.values())).sum()
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
+            terms = take_step(self.method, forward(draws, rng), optimizer)
             self.step += 1
             self.seconds_train += time.perf_counter() - started
             if self.step % train.log_every == 0 or self.step == self.steps:

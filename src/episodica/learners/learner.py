@@ -43,6 +43,15 @@ class Learner(nn.Module, Component, kind="learner"):
         """How many numbers scoring holds at once for a query and a support image with embeddings of this shape."""
         return 1
 
+    def pairwise(self, shots: int) -> bool:
+        """Whether a class's score is the mean of the scores that its support images have as classes of their own, and
+        scoring so costs enough that pairs should not be scored twice."""
+        return False
+
+    def for_evaluation(self) -> "Learner":
+        """The same answers where every image is scored many times: `embed` may do, once, what scoring would repeat."""
+        return self
+
     def classify(self, episodes: Embedded) -> Tensor:
         """Scores of an episode's queries against its own support set. [B, N * Q, N]"""
         return self.scores(self.prototypes(episodes.support), episodes.query)

@@ -72,18 +72,37 @@ class RelationNet(Learner, name="relationnet"):
         The first layer is linear in the two maps that it sees side by side: each half of its weight meets every image
         once instead of once a pair, and the pair gets the sum.
         """
-        first, *others = self.relation
-        assert isinstance(first, nn.Sequential)
-        conv, *rest = first
-        assert isinstance(conv, nn.Conv2d)
+        conv = self._first
         with torch.autocast(queries.device.type, enabled=False):
             of_support, of_query = conv.weight.chunk(2, dim=1)
-            support = _each(prototypes.flatten(1, 2), of_support, conv.bias)  # [B, N * K, 64, side, side]
-            query = _each(queries, of_query, None)  # [B, M, 64, side, side]
-            x = (query[:, :, None] + support[:, None]).flatten(0, 2)
-            for layer in (*rest, *others):
-                x = layer(x)
-        return x.view(*queries.shape[:2], *prototypes.shape[1:3]).mean(-1)
+            support = _each(prototypes, of_support, conv.bias)  # [B, N, K, 64, side, side]
+            return self._relations(support, _each(queries, of_query, None))
+
+    @property
+    def _first(self) -> nn.Conv2d:
+        first, *_ = self.relation
+        assert isinstance(first, nn.Sequential)
+        conv, *_ = first
+        assert isinstance(conv, nn.Conv2d)
+        return conv
+
+    def _relations(self, support: Tensor, query: Tensor) -> Tensor:
+        """Of what the first layer's halves gave: [B, N, K, 64, side, side] and [B, M, 64, side, side] -> [B, M, N]."""
+        first, *others = self.relation
+        assert isinstance(first, nn.Sequential)
+        x = (query[:, :, None] + support.flatten(1, 2)[:, None]).flatten(0, 2)
+        _, *rest = first
+        for layer in (*rest, *others):
+            x = layer(x)
+        return x.view(*query.shape[:2], *support.shape[1:3]).mean(-1)
+
+    def pairwise(self, shots: int) -> bool:
+        return self.shots == "pairs" or shots == 1
+
+    def for_evaluation(self) -> "RelationNet":
+        halved = _Halved(backbone=self.backbone, shots=self.shots)
+        halved.relation = self.relation
+        return halved.train(self.training)
 
     def pair_values(self, embedding: Size) -> int:
         return CHANNELS * embedding[-2:].numel()
@@ -97,6 +116,28 @@ class RelationNet(Learner, name="relationnet"):
         return squared_error(student, teacher)
 
 
+class _Halved(RelationNet):
+    """Embeds an image as what the two halves of the relation module's first layer make of it, channels last."""
+
+    def embed(self, images: Tensor) -> Tensor:  # [M, 3, S, S] -> [M, side, side, 64 + 64]: as support, as query
+        conv, maps = self._first, super().embed(images)
+        with torch.autocast(images.device.type, enabled=False):
+            halves = torch.cat(conv.weight.chunk(2, dim=1))
+            return F.conv2d(maps.float(), halves, padding=1).movedim(1, -1).contiguous()
+
+    def scores(self, prototypes: Tensor, queries: Tensor) -> Tensor:
+        """A half of a mean or a sum of maps is that of their halves."""
+        with torch.autocast(queries.device.type, enabled=False):
+            bias = self._first.bias
+            assert bias is not None
+            support, query = prototypes[..., :CHANNELS], queries[..., CHANNELS:] + bias
+            return self._relations(support.movedim(-1, -3), query.movedim(-1, -3))
+
+    def pair_values(self, embedding: Size) -> int:
+        return CHANNELS * embedding[:2].numel()
+
+
 def _each(maps: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """The convolution of every map. [B, M, C, side, side] -> [B, M, 64, side, side]"""
-    return F.conv2d(maps.float().flatten(0, 1), weight, bias, padding=1).unflatten(0, maps.shape[:2])
+    """The convolution of every map. [..., C, side, side] -> [..., 64, side, side]"""
+    together = maps.float().flatten(0, -4)
+    return F.conv2d(together, weight, bias, padding=1).unflatten(0, maps.shape[:-3])

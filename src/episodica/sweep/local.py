@@ -25,6 +25,7 @@ class Outcome:
 
 
 def run_all(configs: Sequence[RunConfig], out: Path, watcher: Watcher, stop: Callable[[], bool]) -> Outcome:
+    """One after another, in this process."""
     outcome = Outcome()
     for config in configs:
         try:

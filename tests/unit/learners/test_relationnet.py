@@ -115,6 +115,23 @@ def test_folding_the_batch_norms_changes_neither_embedding_nor_score():
         torch.testing.assert_close(answers(folded(learner)), answers(learner.eval()), rtol=1e-4, atol=1e-5)  # type: ignore[arg-type]
 
 
+@every_form
+def test_the_form_for_evaluation_scores_alike(shots):
+    learner = folded(relation_net(shots))
+    quick = learner.for_evaluation()
+    images = torch.randn(2 * 3 * 4, 3, 16, 16, generator=generator("images"))
+
+    def answers(learner: RelationNet) -> Tensor:
+        maps = learner.embed(images)
+        return learner.classify(Embedded.of(maps.unflatten(0, (2, 3, 4)), 2))
+
+    with torch.no_grad():
+        maps = quick.embed(images)
+        assert maps.shape == (24, 4, 4, 128)
+        assert quick.pair_values(maps.shape[1:]) == learner.pair_values(learner.embed(images).shape[1:])
+        torch.testing.assert_close(answers(quick), answers(learner), rtol=1e-5, atol=1e-5)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(("backbone", "size"), [(Conv4, 32), (ResNet12, 32), (ResNet12, 63)])
 def test_maps_that_are_too_small_are_refused_with_a_remedy(backbone, size):
     with torch.device("meta"):

@@ -1,0 +1,66 @@
+"""Relation Networks: the engine's answers against every pair of maps put side by side and sent through the module."""
+
+from copy import deepcopy
+
+import torch
+from torch import Tensor
+
+from episodica.bench import exam
+from episodica.bench.scene import CPU, available_kernels
+from episodica.bench.section import Section
+from episodica.bench.timing import Case, Effort, interleaved
+from episodica.engine.embedder import embed_chunks, folded
+from episodica.engine.fused.accelerate import accelerate
+from episodica.engine.problem import Problem, new_learner
+from episodica.learners.relationnet import RelationNet
+from episodica.types import Embedded, Episodes
+
+SAMPLE = 5  # episodes whose pairs are scored from scratch
+TOLERANCE = 1e-5
+
+
+def relation_section(effort: Effort) -> Section:
+    """The pairs' maps are given; the engine's time includes embedding the images."""
+    problem = exam.problem(learner={"name": "relationnet"}, backbone={"pools": 2})
+    learner, pool, episodes = new_learner(problem.config, CPU), problem.stream.test[0], exam.EPISODES
+    assert isinstance(learner, RelationNet)
+    usual: RelationNet = deepcopy(learner).eval().to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
+    accelerate(learner, available_kernels()[-1], lambda text: None)
+    drawn = exam.questions(pool, SAMPLE)
+    given = embedded(usual, drawn, problem)
+    gap = float((engine_scores(learner, drawn, problem) - pair_by_pair(usual, given)).abs().max())
+    assert gap < TOLERANCE, f"scores differ by {gap:.1e}"
+    slow = f"each pair from scratch ({SAMPLE} measured, times {episodes // SAMPLE})"
+    cases = [
+        Case(slow, lambda: pair_by_pair(usual, given), stands_for=episodes / SAMPLE),
+        Case("each image once, pairs by sums", lambda: exam.at_once(learner, problem, pool, episodes)),
+    ]
+    rows = interleaved(cases, effort, reference=slow, warm=0)
+    title = f"Relation Networks, {len(pool.images()):,} images of a task, {episodes:,} episodes"
+    return Section(title, rows, [f"scores agree to {gap:.0e}"])
+
+
+def embedded(learner: RelationNet, episodes: Episodes, problem: Problem) -> Embedded:
+    maps = embed_chunks(learner, episodes.rows.flatten(), problem.pixels).contiguous()
+    return Embedded.of(maps.unflatten(0, tuple(episodes.rows.shape)), episodes.shots)
+
+
+@torch.no_grad()
+def engine_scores(learner: RelationNet, episodes: Episodes, problem: Problem) -> Tensor:
+    """As evaluation computes them."""
+    examinee = folded(learner).for_evaluation()
+    assert isinstance(examinee, RelationNet)
+    return examinee.classify(embedded(examinee, episodes, problem))
+
+
+@torch.no_grad()
+def pair_by_pair(learner: RelationNet, episodes: Embedded) -> Tensor:
+    """Episode after episode, all of its pairs in one batch through the plain relation module. [B, N * Q, N]"""
+    found = []
+    for support, queries in zip(episodes.support, episodes.query, strict=True):
+        n, k, m = *support.shape[:2], len(queries)
+        left = support.flatten(0, 1).repeat(m, 1, 1, 1)
+        right = queries.repeat_interleave(n * k, dim=0)
+        relations = learner.relation(torch.cat([left, right], dim=1))
+        found.append(relations.view(m, n, k).mean(-1))
+    return torch.stack(found)

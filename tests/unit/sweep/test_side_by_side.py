@@ -1,0 +1,98 @@
+"""Runs in processes of their own end as runs in this one do."""
+
+import json
+from collections.abc import Iterator, Mapping
+from multiprocessing import active_children
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from conformance.tiny import outcome, tiny
+from episodica.config import RunConfig
+from episodica.sweep.local import run_all
+from episodica.sweep.side_by_side import processes_for, run_side_by_side
+
+
+@pytest.fixture(autouse=True)
+def image_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EPISODICA_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def never() -> bool:
+    return False
+
+
+def ignoring(config: RunConfig) -> Any:
+    return lambda event: None
+
+
+def grid(**changes: Any) -> list[RunConfig]:
+    return [tiny({"threads": None, "seed": seed, **changes}) for seed in range(2)]
+
+
+def test_several_cores_are_shared_where_plain_torch_computes() -> None:
+    assert processes_for(grid(), cores=2) == 2
+    assert processes_for(grid(), cores=1) == 1
+
+
+def test_fewer_runs_than_cores_get_all_threads_each() -> None:
+    assert processes_for(grid(), cores=4) == 1
+
+
+def test_threads_that_the_user_chose_are_left_alone() -> None:
+    assert processes_for(grid(threads=1), cores=2) == 1
+
+
+def test_fused_kernels_get_all_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("episodica.engine.fused.accelerate.library", lambda: None)
+    assert processes_for(grid(kernels="auto"), cores=2) == 1
+
+
+def test_results_events_and_files_are_those_of_runs_one_after_another(tmp_path: Path) -> None:
+    good, bad = grid(), tiny({"threads": None, "data.per_class": 9})
+    events: list[tuple[str, Mapping[str, Any]]] = []
+    found = run_side_by_side(
+        [good[0], bad, good[1]],
+        tmp_path / "both",
+        lambda config: lambda event: events.append((config.run_id, event)),
+        never,
+        processes=2,
+    )
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    expected = run_all([good[0], bad, good[1]], tmp_path / "one", ignoring, never)
+    torch.set_num_threads(threads)
+    assert [config.run_id for config, _ in found.finished] == [config.run_id for config in good]
+    assert [(config.run_id, str(e)) for config, e in found.failed] == [(bad.run_id, str(e)) for _, e in expected.failed]
+    assert not found.interrupted
+    for config in good:
+        assert outcome(tmp_path / "both" / config.run_id) == outcome(tmp_path / "one" / config.run_id)
+        assert [e["event"] for run, e in events if run == config.run_id][-1] == "finished"
+        assert json.loads((tmp_path / "both" / config.run_id / "env.json").read_text())["threads"] == 1
+
+
+def test_a_killed_process_is_a_failed_run_and_a_wish_to_stop_is_heard(tmp_path: Path) -> None:
+    killed, stopped, never_begun = (tiny({"threads": None, "seed": s, "train.episodes": 2000}) for s in range(3))
+    begun: list[RunConfig] = []
+
+    def watcher(config: RunConfig) -> Any:
+        def watch(event: Mapping[str, Any]) -> None:
+            if event["event"] == "step":
+                begun.append(config)
+                if config is killed:
+                    (process,) = active_children()
+                    process.kill()
+
+        return watch
+
+    found = run_side_by_side([killed, stopped, never_begun], tmp_path, watcher, lambda: stopped in begun, processes=1)
+    assert found.interrupted
+    assert found.finished == []
+    assert never_begun not in begun
+    ((config, error),) = found.failed
+    assert config is killed
+    assert "ended with code -9" in str(error)
