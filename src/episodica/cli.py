@@ -182,6 +182,7 @@ def bench(
     with computing(threads):
         machine = describe_environment(torch.device("cpu"), available_kernels()[-1])
         for name in asked["what"]:
+            complaints.print(f"measuring {name} ...")
             for section in parts.PARTS[name](effort):
                 sections.append(section)
                 if as_markdown:

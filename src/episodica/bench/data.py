@@ -23,7 +23,7 @@ def _section(scene: Scene, title: str, kernels: str, effort: Effort) -> Section:
     def gather() -> None:
         episodes, rng = next(draws)
         for name, drawn in episodes.items():
-            loop.access.augmented(drawn.rows.flatten(), rng(name))
+            loop.access.augmented(drawn.rows.flatten(), rng(f"engine.augment.{name}"))
 
     step, images = f"whole step, {kernels}", f"gather and normalise {scene.images} images"
     if scene.how.random:

@@ -62,10 +62,8 @@ def _section(name: str, problem: Problem) -> Section:
         Row("step, first tenth of the sessions", first, 1.0, None, later[:tenth]),
         Row("step, last tenth of the sessions", last, first / last, None, later[-tenth:]),
     ]
-    notes = [
-        f"{exemplars(problem.config):,} exemplars at the end are rows of the store, which takes "
-        f"{len(problem.store) * 3 * SIZE**2 / MEGABYTE:.0f} MB throughout"
-    ]
+    store = len(problem.store) * 3 * SIZE**2 / MEGABYTE
+    notes = [f"{exemplars(problem.config):,} exemplars are kept at the end, as rows of the store ({store:.0f} MB)"]
     series = {"ms of a step by session": ms}
     if megabytes:
         series["resident MB by session"] = megabytes
