@@ -7,7 +7,7 @@ from typing import Any
 from episodica.errors import InputError
 from episodica.report.aggregate import Line
 
-PALETTE = ("#d55e00", "#e69f00", "#009e73", "#0072b2", "#56b4e9", "#cc79a7", "#8c564b")  # readable by the colour-blind
+PALETTE = ("#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c564b")  # readable by the colour-blind
 BOUNDS = ("#9a9a9a", "#3a3a3a")
 PANELS = {"meta_test": "unseen classes (meta-test)", "seen": "seen classes (mean of tasks)"}
 
