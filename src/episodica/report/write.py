@@ -73,7 +73,7 @@ def find_runs(folders: Sequence[Path]) -> list[tuple[Run, Path]]:
 
 def _paired_section(table: Sequence[Line], where: dict[str, Path]) -> str:
     """Each method against the first, seed by seed, on the same episodes after the last session."""
-    incremental = [line for line in table if not line.bound and line.finished]
+    incremental = [line for line in table if not line.bound]
     rows = []
     for line in incremental[1:]:
         for run, base in _same_seeds(line, incremental[0]):
@@ -96,8 +96,8 @@ def _same_seeds(line: Line, reference: Line) -> list[tuple[RunConfig, RunConfig]
     """The runs of a line, each with the reference of its seed, where the two differ in nothing but the method."""
     if line.setting != reference.setting:
         return []
-    base = {config.seed: config for config, _ in reference.runs}
-    return [(config, base[config.seed]) for config, _ in line.runs if config.seed in base]
+    done, base = ({c.seed: c for c, results in part.runs if results.status == "finished"} for part in (line, reference))
+    return [(done[seed], base[seed]) for seed in done if seed in base]
 
 
 def _signed(value: Mean) -> str:
