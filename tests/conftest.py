@@ -12,9 +12,9 @@ import torch
 from hypothesis import settings
 from torch import Tensor, nn
 
-from episodica import config as config_module
 from episodica import registry
-from episodica.config import AugmentConfig, RunConfig, resolve
+from episodica.config import RunConfig, resolution, resolve
+from episodica.config.sections import AugmentConfig
 from episodica.data.splits import Split, make_split
 from episodica.data.store import ImageStore
 from episodica.data.stream import TaskStream
@@ -70,7 +70,7 @@ def scratch_registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for kind, known in registry._components.items():
         monkeypatch.setitem(registry._components, kind, dict(known))
     yield
-    config_module._know_all_components.cache_clear()
+    resolution._know_all_components.cache_clear()
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ import torch
 from torch import Generator, Tensor
 from torch.nn.functional import normalize
 
-from episodica.config import MemoryConfig
+from episodica.config.sections import MemoryConfig
 from episodica.types import Pool
 
 Embed = Callable[[Tensor], Tensor]  # rows [M] -> embeddings [M, *E]

@@ -15,6 +15,7 @@ import pytest
 from conformance.conftest import image_cache, plain
 from conformance.tiny import TINY
 from episodica import cli
+from episodica.cli.screen import complaints, screen
 
 __all__ = ["image_cache", "plain"]
 
@@ -46,8 +47,8 @@ def words(overrides: Mapping[str, Any]) -> list[str]:
 @pytest.fixture(autouse=True)
 def wide_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "250")
-    monkeypatch.setattr(cli.screen, "width", 250)
-    monkeypatch.setattr(cli.complaints, "width", 250)
+    monkeypatch.setattr(screen, "width", 250)
+    monkeypatch.setattr(complaints, "width", 250)
 
 
 @pytest.fixture

@@ -5,7 +5,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from episodica.config import SECTION_KINDS, MemoryConfig, RunConfig, field_at, paths, resolve
+from episodica.config import SECTION_KINDS, RunConfig, field_at, paths, resolve
+from episodica.config.sections import MemoryConfig
 from episodica.errors import InputError
 from episodica.methods.method import Method
 from episodica.models.conv4 import Conv4

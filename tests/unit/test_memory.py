@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from episodica.config import MemoryConfig
+from episodica.config.sections import MemoryConfig
 from episodica.memory import SELECT, Memory
 from episodica.rng import generator
 from episodica.types import Pool

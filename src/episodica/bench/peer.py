@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler, get_worker_info
 
 from episodica.bench.scene import Scene
 from episodica.bench.timing import Clock
-from episodica.config import AugmentConfig
+from episodica.config.sections import AugmentConfig
 from episodica.engine.forward import frozen
 from episodica.rng import generator
 

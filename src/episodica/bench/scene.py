@@ -10,7 +10,8 @@ from functools import cached_property, partial
 import torch
 from torch import Tensor
 
-from episodica.config import AugmentConfig, RunConfig, resolve
+from episodica.config import RunConfig, resolve
+from episodica.config.sections import AugmentConfig
 from episodica.data.store import ImageStore
 from episodica.engine.access import Access
 from episodica.engine.forward import Forward, frozen

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from episodica.config import AugmentConfig
+    from episodica.config.sections import AugmentConfig
 
 GREY = (0.299, 0.587, 0.114)  # ITU-R 601
 WIDEST = 4 / 3

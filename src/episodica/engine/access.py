@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from episodica.config import AugmentConfig
+from episodica.config.sections import AugmentConfig
 from episodica.data import augment
 from episodica.data.store import ImageStore
 from episodica.engine.embedder import embed_all

@@ -15,7 +15,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.optim import SGD, Optimizer
 
-from episodica.config import TrainConfig
+from episodica.config.sections import TrainConfig
 from episodica.engine.access import Access
 from episodica.learners.learner import Learner
 from episodica.methods.batches import NO_EPISODES, arrived, batch_steps, draw_batch, features, uniform

@@ -7,7 +7,7 @@ from typing import ClassVar
 from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 
-from episodica.config import TrainConfig
+from episodica.config.sections import TrainConfig
 from episodica.data.sampling import draw_episodes
 from episodica.engine.access import Access
 from episodica.learners.learner import Learner

@@ -9,7 +9,7 @@ from PIL import Image
 
 from episodica.bench.peer import PeerLoop, Pictures, Transform, in_memory, loaded, rows_of
 from episodica.bench.scene import DEFAULT, STILL, EngineLoop, Scene, available_kernels
-from episodica.config import AugmentConfig
+from episodica.config.sections import AugmentConfig
 from episodica.data import augment
 from episodica.rng import generator
 

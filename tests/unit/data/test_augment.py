@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageEnhance
 
-from episodica.config import AugmentConfig
+from episodica.config.sections import AugmentConfig
 from episodica.data.augment import (
     Draws,
     augmented,

@@ -3,7 +3,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from episodica.config import AugmentConfig
+from episodica.config.sections import AugmentConfig
 from episodica.data import augment
 from episodica.engine.access import Access
 from episodica.learners.protonet import ProtoNet

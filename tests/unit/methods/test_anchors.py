@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from episodica.config import AugmentConfig
+from episodica.config.sections import AugmentConfig
 from episodica.data import augment
 from episodica.engine.access import Access
 from episodica.learners.learner import Learner

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from episodica.config import TrainConfig
+from episodica.config.sections import TrainConfig
 from episodica.data import augment
 from episodica.engine.access import Access
 from episodica.learners.learner import Learner

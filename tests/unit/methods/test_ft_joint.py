@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from episodica.config import TrainConfig
+from episodica.config.sections import TrainConfig
 from episodica.methods.erd import ERD
 from episodica.methods.ft import FT
 from episodica.methods.joint import Joint

@@ -1,0 +1,59 @@
+"""`episodica bench`: how fast this machine is with it."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import torch
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from episodica.bench import parts
+from episodica.bench.scene import available_kernels
+from episodica.bench.show import markdown, rendered, to_json
+from episodica.bench.timing import CLOCKS, Effort
+from episodica.cli.screen import OK, app, complaints, screen
+from episodica.engine.device import computing, describe_environment, keep_freed_memory
+from episodica.errors import InputError
+from episodica.records.files import write_json
+
+AT_LEAST_1 = Number(gte=1)
+
+
+@app.command
+def bench(
+    *what: Annotated[parts.Name, Parameter(help="training, evaluation, data, growth; default: all but growth")],
+    threads: Annotated[int | None, Parameter(help="CPU threads; default: all cores", validator=AT_LEAST_1)] = None,
+    rounds: Annotated[int, Parameter(help="rounds, of which the median counts", validator=AT_LEAST_1)] = 5,
+    steps: Annotated[int, Parameter(help="steps of a turn in a round", validator=AT_LEAST_1)] = 8,
+    clock: Annotated[
+        Literal["wall", "cpu"],
+        Parameter(help="cpu, with one thread: only time that this process had, where others work"),
+    ] = "wall",
+    as_markdown: Annotated[bool, Parameter(name="--markdown", help="print Markdown", negative="")] = False,
+    json_file: Annotated[Path | None, Parameter(name="--json", help="file for all rows, with the machine")] = None,
+) -> int:
+    """Measure the speed of this machine's training, evaluation and data, against loops as they are usually written.
+
+    Ratios are speeds in units of each table's first row, taken within interleaved rounds. The fraction of the peak is
+    useful arithmetic in units of the best convolution of the same round.
+    """
+    if clock == "cpu" and threads != 1:
+        raise InputError("--clock cpu adds up what all threads spend: it goes with --threads 1")
+    keep_freed_memory()
+    asked = {"what": what or parts.BY_DEFAULT, "rounds": rounds, "steps": steps, "clock": clock}
+    effort, sections = Effort(rounds, steps, CLOCKS[clock]), []
+    with computing(threads):
+        machine = describe_environment(torch.device("cpu"), available_kernels()[-1])
+        for name in asked["what"]:
+            complaints.print(f"measuring {name} ...")
+            for section in parts.PARTS[name](effort):
+                sections.append(section)
+                if as_markdown:
+                    sys.stdout.write(markdown(section) + "\n")
+                else:
+                    screen.print(rendered(section))
+    if json_file is not None:
+        write_json(json_file, to_json(sections, machine, asked))
+        complaints.print(f"The rows were written to {json_file}", soft_wrap=True)
+    return OK

@@ -1,0 +1,47 @@
+"""What the command prints on, the codes it ends with, and how it words an error."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from errno import ENOSPC
+from importlib.metadata import version
+
+from cyclopts import App
+from rich.console import Console
+from rich.progress import Progress as ProgressBar
+
+from episodica.errors import FolderInUse, InputError
+
+OK, FAILED, BAD_INPUT, IN_USE, INTERRUPTED = 0, 1, 2, 3, 130
+
+screen = Console()
+complaints = Console(stderr=True)
+app = App(
+    name="episodica",
+    help="Incremental meta-learning for few-shot image recognition.",
+    version=version("episodica"),
+    console=screen,
+    error_console=complaints,
+)
+
+
+def exit_code(error: BaseException) -> int:
+    if isinstance(error, FolderInUse):
+        return IN_USE
+    return BAD_INPUT if isinstance(error, InputError) else FAILED
+
+
+def one_line(error: BaseException) -> str:
+    if isinstance(error, InputError):
+        return str(error)
+    if isinstance(error, OSError) and error.errno == ENOSPC:
+        return "the disk is full (no space left); free some and run the same command again to continue"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}: {error.filename}; run the same command again to continue"
+    return f"{type(error).__name__}: {error} (details in error.log of its folder)"
+
+
+@contextmanager
+def reading_bar() -> Iterator[Callable[[str, int, int], None]]:
+    with ProgressBar(console=complaints, transient=True, disable=not complaints.is_terminal) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda what, done, total: bar.update(task, description=what, completed=done, total=total)

@@ -1,0 +1,15 @@
+"""The run config: one tree, the same in YAML, on the command line (`--train.lr 0.01`) and in Python."""
+
+from episodica.config.resolution import field_at, paths, resolve, sections
+from episodica.config.tree import DEFAULTS, NOT_IN_THE_NUMBERS, SECTION_KINDS, RunConfig
+
+__all__ = [
+    "DEFAULTS",
+    "NOT_IN_THE_NUMBERS",
+    "SECTION_KINDS",
+    "RunConfig",
+    "field_at",
+    "paths",
+    "resolve",
+    "sections",
+]

@@ -1,0 +1,160 @@
+"""The whole tree of a run: sections, the components that their names select, and the run id.
+
+`data`, `backbone`, `learner` and `method` hold the name of a component and, beside it, that component's own fields.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Annotated, Any, Literal, Self
+
+import torch
+from pydantic import Field, GetCoreSchemaHandler, model_validator
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from episodica.config.sections import (
+    AugmentConfig,
+    EvalConfig,
+    MemoryConfig,
+    Section,
+    ShapeConfig,
+    StreamConfig,
+    TrainConfig,
+)
+from episodica.registry import Settings, components, settings_of
+from episodica.types import Shape
+
+SECTION_KINDS = {"data": "dataset", "backbone": "backbone", "learner": "learner", "method": "method"}
+NOT_IN_THE_NUMBERS = ("data.root", "device", "threads", "kernels", "train.log_every", "train.checkpoint_seconds")
+DEFAULTS = {"data": "glyphs", "backbone": "conv4", "learner": "protonet", "method": "erd"}
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Marks a section that holds the settings of the component that its `name` selects."""
+
+    section: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        choices = {
+            n: handler.generate_schema(settings_of(c)) for n, c in components(SECTION_KINDS[self.section]).items()
+        }
+        return core_schema.tagged_union_schema(choices, discriminator=self._name)
+
+    def _name(self, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return value.get("name", DEFAULTS[self.section])
+        return getattr(value, "name", value)
+
+
+class RunConfig(Section):
+    data: Annotated[Settings, Chosen("data")] = Field(default_factory=dict, validate_default=True)  # type: ignore[assignment]
+    stream: StreamConfig = StreamConfig()
+    shape: ShapeConfig = ShapeConfig()
+    backbone: Annotated[Settings, Chosen("backbone")] = Field(default_factory=dict, validate_default=True)  # type: ignore[assignment]
+    learner: Annotated[Settings, Chosen("learner")] = Field(default_factory=dict, validate_default=True)  # type: ignore[assignment]
+    method: Annotated[Settings, Chosen("method")] = Field(default_factory=dict, validate_default=True)  # type: ignore[assignment]
+    memory: MemoryConfig = Field(default_factory=dict, validate_default=True)  # type: ignore[assignment]
+    augment: AugmentConfig = AugmentConfig()
+    train: TrainConfig = TrainConfig()
+    eval: EvalConfig = EvalConfig()
+    scale: float = Field(default=1.0, gt=0, le=1)
+    """shortens every schedule (epochs only, never evaluation) and marks the results"""
+    device: str = Field(default="auto", pattern="^(auto|cpu|cuda(:[0-9]+)?)$")
+    """auto, cpu, cuda or cuda:N"""
+    threads: int | None = Field(default=None, ge=1)
+    """CPU threads; by default all cores"""
+    kernels: Literal["auto", "torch", "fused"] = "auto"
+    """fused: compiled kernels on the CPU; torch: none of them; auto: fused where they fit and can be built"""
+    seed: int = Field(default=0, ge=0)
+    """decides initialisation and training draws"""
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        """What only several sections together can say: whether method, learner, backbone and images fit together."""
+        with torch.device("meta"):  # shapes are enough: no memory, and no random state
+            backbone = self.backbone.build()
+            learner = self.learner.build(backbone=backbone)
+        with _refusing("backbone"):
+            backbone.check(self.image_size)
+        with _refusing("learner"):
+            learner.check(self.image_size)
+        with _refusing(f"method {self.method.name}"):
+            self.method.build().check(self.training_shape, self.learner.component)
+        with _refusing("eval.centroids"):
+            if self.normalised and not learner.vectors:
+                raise ValueError(f"learner {learner.name} compares maps, which have no length to normalise: set raw")
+        return self
+
+    @property
+    def image_size(self) -> int:
+        """Pixels of a side that the network sees."""
+        return self.augment.size or self.data.size or self.data.component.native_size  # type: ignore[attr-defined]
+
+    @property
+    def memory_rules(self) -> MemoryConfig:
+        """The memory's config with the rule that the method or else the learner prefers, where none is chosen."""
+        if self.memory.select != "auto":
+            return self.memory
+        preferred = self.method.component.exemplars or self.learner.component.exemplars  # type: ignore[attr-defined]
+        return self.memory.model_copy(update={"select": preferred})
+
+    @property
+    def epochs(self) -> int:
+        return max(1, round(self.train.epochs * self.scale))
+
+    @property
+    def training_shape(self) -> Shape:
+        return Shape(self.shape.way, self.shape.shots, self.shape.queries, self.train.episodes_per_step)
+
+    @property
+    def evaluation_shapes(self) -> tuple[Shape, ...]:
+        """The problems to evaluate: that of training first, then the others asked for."""
+        ways, shots = self.eval.way or (self.shape.way,), self.eval.shots or (self.shape.shots,)
+        asked = [(self.shape.way, self.shape.shots), *((way, k) for way in ways for k in shots)]
+        return tuple(Shape(way, k, self.eval.queries, self.eval.episodes) for way, k in dict.fromkeys(asked))
+
+    @property
+    def normalised(self) -> bool:
+        """Whether evaluation scales embeddings and class means to length 1."""
+        chosen = self.eval.centroids
+        return (self.method.component.centroids if chosen == "auto" else chosen) == "normalised"  # type: ignore[attr-defined]
+
+    @property
+    def ignored(self) -> list[str]:
+        """Fields that were set although they do nothing for the method."""
+        chosen = self.model_dump(exclude_defaults=True)
+        paths = [path.split(".") for path in self.method.component.ignores]  # type: ignore[attr-defined]
+        return [f"{section}.{key}" for section, key in paths if key in chosen.get(section, {})]
+
+    def tree(self) -> dict[str, Any]:
+        return self.model_dump(mode="json")
+
+    @property
+    def run_id(self) -> str:
+        """A stable hash of what decides the numbers; where the files lie and what computes them does not.
+
+        Only what differs from the defaults is in it, so a field that a later version adds leaves the ids as they are.
+        """
+        tree = self.model_dump(mode="json", exclude_defaults=True)
+        for section in SECTION_KINDS:
+            tree[section] = {**tree.get(section, {}), "name": getattr(self, section).name}
+        replays = self.method.component.replays  # type: ignore[attr-defined]
+        tree["memory"] = self.memory_rules.model_dump(mode="json", exclude_defaults=True) if replays else {}
+        for path in (*NOT_IN_THE_NUMBERS, *self.method.component.ignores):  # type: ignore[attr-defined]
+            section, _, key = path.rpartition(".")
+            (tree.get(section, {}) if section else tree).pop(key, None)
+        tree = {key: value for key, value in tree.items() if value != {}}
+        text = json.dumps(tree, sort_keys=True, separators=(",", ":"))
+        return f"{self.method.name}-{blake2b(text.encode(), digest_size=6).hexdigest()}"
+
+
+@contextmanager
+def _refusing(path: str) -> Iterator[None]:
+    """What a component refuses is a fault of the config at this path."""
+    try:
+        yield
+    except ValueError as error:
+        raise PydanticCustomError("disagreement", "{reason}", {"path": path, "reason": str(error)}) from None
