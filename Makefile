@@ -31,5 +31,5 @@ clean:
 
 .venv/.dev: .venv/bin/python pyproject.toml constraints.txt
 	@echo "Setting up .venv (PyTorch is the largest part; about a minute)"
-	$(PIP) --editable '.[report,dev]'
+	$(PIP) --editable '.[all,dev]'
 	touch $@
