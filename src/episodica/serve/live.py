@@ -11,12 +11,9 @@ from episodica.serve.fleet import Change, Fleet
 from episodica.serve.guard import App, Guard
 
 PAGES = Path(__file__).parent / "pages"
-FILES = {
-    "/": ("live.html", "text/html; charset=utf-8"),
-    "/live.css": ("live.css", "text/css; charset=utf-8"),
-    "/live.js": ("live.js", "text/javascript; charset=utf-8"),
-    "/charts.js": ("charts.js", "text/javascript; charset=utf-8"),
-    "/icon.svg": ("icon.svg", "image/svg+xml"),
+KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+FILES = {"/": "live.html"} | {
+    f"/{name}": name for name in ("live.css", "live.js", "dom.js", "charts.js", "roster.js", "panel.js", "icon.svg")
 }
 BETWEEN_LOOKS = 1.0
 SIGN_OF_LIFE = 15.0
@@ -78,11 +75,11 @@ def live_app(
     def answer(value: Any) -> Response:
         return Response(to_json(value), media_type="application/json")
 
-    def page(name: str, kind: str) -> Callable[[], Response]:
-        return lambda: Response((PAGES / name).read_bytes(), media_type=kind)
+    def page(name: str) -> Callable[[], Response]:
+        return lambda: Response((PAGES / name).read_bytes(), media_type=KINDS[name.rpartition(".")[2]])
 
-    for path, (name, kind) in FILES.items():
-        app.get(path)(page(name, kind))
+    for path, name in FILES.items():
+        app.get(path)(page(name))
 
     @app.get("/health")
     async def health() -> Response:
