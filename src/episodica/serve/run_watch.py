@@ -16,22 +16,31 @@ from episodica.sweep.grid import flatten
 
 State = Literal["running", "finished", "interrupted", "failed", "waiting"]
 STILL = 60.0  # seconds without a movement after which a run whose lock we cannot see counts as stopped
-MOST_CONFIG, MOST_RESULTS, MOST_ERROR = 1 << 16, 1 << 24, 1 << 13
+MOST_CONFIG, MOST_RESULTS, MOST_ERROR = 1 << 16, 1 << 24, 1 << 13  # bytes
+DEEPEST_CONFIG = 12
 
 
 LOADER = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """The config as it is written, understood or not; references are refused, as few can stand for very much."""
+    """The config as it is written, understood or not; nothing where it is not like what we write."""
     try:
         text = read_some(path, MOST_CONFIG)
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, LOADER)):
-            return {}
-        tree = yaml.load(text, LOADER)
-    except (OSError, ValueError, yaml.YAMLError, RecursionError):
+        tree = yaml.load(text, LOADER) if _is_simple(text) else {}
+    except (OSError, ValueError, yaml.YAMLError):
         return {}
     return tree if isinstance(tree, dict) else {}
+
+
+def _is_simple(text: bytes) -> bool:
+    """Without references, a few of which can stand for very much, and not nested until the parser gives up."""
+    depth = 0
+    for event in yaml.parse(text, LOADER):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if isinstance(event, yaml.AliasEvent) or depth > DEEPEST_CONFIG:
+            return False
+    return True
 
 
 class WatchedRun:
@@ -49,21 +58,22 @@ class WatchedRun:
         self._stamps: dict[str, Stamp | None] = {}
         self._status: str | None = None
         self._rows: dict[int, Session] = {}  # of results.json, for folders without events
-        self._was_locked = False
+        self._locked = self._let_go = False
 
     def refresh(self, now: float, wall: float, locked: bool) -> bool:
         """Look again, with the time on a clock that never jumps and on the wall; whether anything changed."""
-        before = self.state
+        before, moved = self.state, self._read_events()
         changed = [
-            self._read_events(),
+            moved,
             self._when_changed("config.yaml", self._read_config),
             self._when_changed("results.json", self._read_results),
             self._when_changed("error.log", lambda path: None),
         ]
         if any(changed):
             self._note_movement(now, wall)
-        self.state = self._state(now, locked)
-        self._was_locked = locked
+        self._let_go = not locked and (self._locked or (self._let_go and not moved))
+        self._locked = locked
+        self.state = self._state(now)
         return any(changed) or self.state != before
 
     def _read_events(self) -> bool:
@@ -101,13 +111,13 @@ class WatchedRun:
         first_look = self.moved == float("-inf")
         self.moved = now - max(wall - self.changed, 0.0) if first_look else now
 
-    def _state(self, now: float, locked: bool) -> State:
+    def _state(self, now: float) -> State:
         if self._status == "finished":
             return "finished"
-        if locked:
+        if self._locked:
             return "running"
         events, results = self._lines.stamp, self._stamps["results.json"]
-        ended = self._was_locked or (
+        ended = self._let_go or (
             self._status in ("interrupted", "failed")
             and events is not None
             and results is not None

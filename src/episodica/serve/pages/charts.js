@@ -1,6 +1,6 @@
 // Line charts in SVG: axes, lines with bands, and a cursor for mouse, finger and arrow keys.
 
-import { el, number, percent, svg } from './dom.js';
+import { el, number, percent, setText, svg } from './dom.js';
 
 const EDGE = { left: 44, right: 12, top: 10, bottom: 34 };
 const HEIGHT = 230;
@@ -41,7 +41,8 @@ export class Chart {
       onpointerleave: () => this.moveTo(null), onblur: () => this.moveTo(null), onkeydown: (event) => this.key(event),
     });
     this.reading = el('div', { class: 'reading', role: 'status', hidden: true });
-    this.root = el('figure', { class: 'chart' }, el('figcaption', {}, title), this.picture, this.reading);
+    this.unit = el('small');
+    this.root = el('figure', { class: 'chart' }, el('figcaption', {}, title, this.unit), this.picture, this.reading);
     new ResizeObserver(() => this.draw()).observe(this.root);
   }
 
@@ -65,6 +66,7 @@ export class Chart {
       return;
     }
     this.scale(width);
+    setText(this.unit, this.share ? 'in %' : this.log ? 'on a log scale' : '');
     const { left, right, top, bottom } = EDGE;
     this.picture.replaceChildren(
       ...this.grid(width),
@@ -110,7 +112,6 @@ export class Chart {
         svg('text', { class: 'tick x', x: this.x(tick), y: HEIGHT - bottom + 15 }, tick >= 1e4 ? `${tick / 1e3}k` : String(tick))
       )),
       svg('text', { class: 'axis', x: width - right, y: HEIGHT - 4 }, this.xName),
-      svg('text', { class: 'axis unit', x: 4, y: HEIGHT - 4 }, this.share ? '%' : this.log ? 'log scale' : ''),
     ];
   }
 
@@ -170,7 +171,7 @@ export class Chart {
     this.reading.replaceChildren(
       el('b', {}, `${this.xName} ${at}`),
       ...this.valuesAt(at).slice(0, 12).map(([one, value]) => (
-        el('span', {}, el('i', { class: `swatch c${one.colour}` }), `${one.name} `, el('b', {}, value))
+        el('span', {}, el('i', { class: `swatch c${one.colour}${one.dashed ? ' dashed' : ''}` }), el('em', {}, one.name), el('b', {}, value))
       )),
     );
     const right = x > this.root.clientWidth / 2;
@@ -183,7 +184,7 @@ export class Chart {
       const found = one.flat ? one.points[one.points.length - 1] : this.nearest(one, at);
       if (!found) return [];
       const [, y, half] = found;
-      return [[one, half ? `${this.show(y)} ± ${this.show(half)}` : this.show(y)]];
+      return [[one, half && this.series.length <= 4 ? `${this.show(y)} ± ${this.show(half)}` : this.show(y)]];
     });
   }
 

@@ -98,8 +98,11 @@ function schedule() {
 }
 
 function render() {
-  if (!comparing && !runs.has(opened) && roster.shown?.length && !narrow.matches) opened = roster.shown[0];
   roster.update(runs, chosen, comparing ? null : opened);
+  if (!comparing && !runs.has(opened) && roster.shown.length && !narrow.matches) {
+    opened = roster.shown[0];
+    roster.update(runs, chosen, opened);
+  }
   const count = [...chosen].filter((id) => runs.has(id)).length;
   setText(by('compare'), count ? `Compare ${count}` : 'Compare');
   by('compare').disabled = by('none').disabled = count === 0;
@@ -109,14 +112,10 @@ function render() {
     panel = null;
     return;
   }
-  const kind = comparing ? ComparePanel : RunPanel;
-  if (!(panel instanceof kind)) {
+  const subject = comparing ? 'several' : opened;
+  if (panel?.of !== subject) {
     panel = comparing ? new ComparePanel(leave, choose) : new RunPanel(leave);
-    panel.of = comparing ? null : opened;
-    by('panel').replaceChildren(panel.root);
-  } else if (!comparing && panel.of !== opened) {
-    panel = new RunPanel(leave);
-    panel.of = opened;
+    panel.of = subject;
     by('panel').replaceChildren(panel.root);
   }
   if (comparing) panel.update([...chosen].filter((id) => runs.has(id)).map((id) => runs.get(id)), details);

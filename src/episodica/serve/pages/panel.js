@@ -2,7 +2,6 @@
 
 import { Chart, COLOURS } from './charts.js';
 import { ago, duration, el, label, last, number, percent, plusMinus, setText } from './dom.js';
-import { whereabouts } from './roster.js';
 
 const METRICS = { meta_test: 'unseen classes (meta-test)', seen: 'seen classes (mean of tasks)' };
 export const MOST_COMPARED = 16;
@@ -134,7 +133,7 @@ export class ComparePanel {
     this.term = el('select', { id: 'term', onchange: () => this.drawLoss() });
     this.loss = lossChart('Loss by step');
     this.results = new Part('Results', (rows) => table(
-      ['run', 'state', 'unseen, %', 'seen, %', 'mean of sessions, %', 'forgetting, %', 'steps/s', 'trained'], rows, 'Results'));
+      ['run', 'state', 'unseen, %', 'seen, %', 'mean unseen, %', 'forgetting, %', 'steps/s', 'trained'], rows, 'Results'));
     this.differences = new Part('Differences', ({ names, rows }) => (
       rows.length ? table(['field', ...names], rows, 'Settings that differ') : el('p', {}, 'The configs are the same.')));
     this.root = el('article', {},
@@ -203,7 +202,8 @@ function resultRow(run, name) {
   };
   const at = (metric) => (run.curves[metric].length ? plusMinus(last(run.curves[metric])) : '–');
   const lost = last(run.curves.forgetting);
-  return [name, run.state === 'running' ? whereabouts(run) : run.state, at('meta_test'), at('seen'), mean('meta_test'),
+  const state = run.state === 'running' && run.sessions ? `task ${run.session}/${run.sessions}` : run.state;
+  return [name, state, at('meta_test'), at('seen'), mean('meta_test'),
     lost === null || lost === undefined ? '–' : percent(lost), number(run.speed), duration(run.trained)];
 }
 

@@ -109,8 +109,9 @@ class Row {
     if (this.run === run) return;
     this.run = run;
     this.root.dataset.state = run.state;
+    this.root.title = run.name;
     setText(this.title, label(run));
-    setText(this.place, `${run.dataset} ${run.way}-way ${run.shots}-shot · ${run.name}`);
+    setText(this.place, `${run.name} · ${run.dataset} ${run.way}-way ${run.shots}-shot`);
     const [unseen, seen] = [last(run.curves.meta_test), last(run.curves.seen)];
     setText(this.score, unseen ? `${percent(unseen[0])} %` : '');
     this.score.title = unseen ? `unseen classes ${percent(unseen[0])} %, seen classes ${percent(seen[0])} %` : '';
