@@ -4,10 +4,13 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 from rich.markup import escape
 
 from episodica.cli.screen import OK, app, screen
 from episodica.errors import InputError
+
+PORT = Number(gte=0, lte=65535)
 
 
 @app.command
@@ -17,7 +20,7 @@ def watch(
     ),
     /,
     *,
-    port: Annotated[int, Parameter(help="port of the page; 0 for any that is free")] = 8765,
+    port: Annotated[int, Parameter(help="port of the page; 0 for any that is free", validator=PORT)] = 8765,
     host: Annotated[str, Parameter(help="address to serve on; other than localhost only with --token")] = "localhost",
     token: Annotated[
         str | None, Parameter(help="secret that the page asks for", env_var="EPISODICA_TOKEN", show_env_var=True)
