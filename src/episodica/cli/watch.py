@@ -45,6 +45,6 @@ def watch(
     if token is not None:
         screen.print(f"Open {place}?token=... with your token once; the browser keeps it.", soft_wrap=True)
     screen.print("Ctrl-C ends the page; runs go on.")
-    serve(lambda stopping: live_app(folder.resolve(), host, token, stopping), listener)
+    serve(lambda stopping: live_app(folder, host, token, stopping), listener)
     screen.print("The page has ended.")
     return OK

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from episodica.config import NOT_IN_THE_NUMBERS
+from episodica.serve.following import Stamp
 from episodica.serve.run_watch import WatchedRun
 from episodica.sweep.grid import flatten
 
 DEPTH = 5  # folders below the one that is watched
 BETWEEN_SEARCHES = 3.0  # seconds; looking into known runs is cheaper than searching for new ones
-PLANNING = 0.1  # seconds spent on schedules in one look, so that the first look at hundreds of runs is quick
+READING, PLANNING = 0.4, 0.1  # seconds spent on new runs and on schedules in one look, so that every look is quick
 
 
 def run_folders(root: Path, depth: int = DEPTH) -> Iterator[Path]:
@@ -80,6 +81,11 @@ def set_apart(runs: Mapping[str, WatchedRun]) -> dict[str, list[str]]:
     return apart
 
 
+def _touched(folder: Path) -> int:
+    stamp = Stamp.of(folder / "events.jsonl")
+    return stamp.changed if stamp else 0
+
+
 @dataclass(frozen=True)
 class Change:
     """What is new since a version."""
@@ -100,13 +106,16 @@ class Fleet:
         self._gone: dict[str, int] = {}
         self._apart: dict[str, list[str]] = {}
         self._summaries: dict[str, dict[str, Any]] = {}
+        self._new: dict[str, WatchedRun] = {}  # found, but not yet read
         self._searched = float("-inf")
 
-    def __len__(self) -> int:
-        return len(self._runs)
+    @property
+    def behind(self) -> bool:
+        """Whether there are runs that no look had time for."""
+        return bool(self._new)
 
     def refresh(self) -> None:
-        """Look at every run once more."""
+        """Look at every run once more, and at as many new ones as there is time for, the liveliest first."""
         now, wall = self._now(), time.time()
         self.version += 1
         if now - self._searched >= BETWEEN_SEARCHES:
@@ -114,6 +123,11 @@ class Fleet:
             self._searched = now
         held = held_locks()
         changed = {key for key, run in self._runs.items() if run.refresh(now, wall, is_locked(run.folder, held))}
+        while self._new and self._now() < now + READING:
+            key, run = self._new.popitem()
+            run.refresh(now, wall, is_locked(run.folder, held))
+            self._runs[key] = run
+            changed.add(key)
         changed |= set(self._plan())
         changed |= set(self._compare(changed))
         for key in changed:
@@ -132,15 +146,16 @@ class Fleet:
     def _search(self) -> None:
         found = {}
         for folder in run_folders(self.root):
-            name = folder.relative_to(self.root).as_posix() if folder != self.root else folder.name
+            name = folder.relative_to(self.root).as_posix() if folder != self.root else folder.resolve().name
             found[blake2b(os.fsencode(name), digest_size=6).hexdigest()] = (folder, name)
         for key in self._runs.keys() - found.keys():
             del self._runs[key]
             for known in (self._versions, self._summaries, self._apart):
                 known.pop(key, None)
             self._gone[key] = self.version
-        for key in found.keys() - self._runs.keys():
-            self._runs[key] = WatchedRun(*found[key])
+        new = sorted(found.keys() - self._runs.keys(), key=lambda key: _touched(found[key][0]))
+        self._new = {key: WatchedRun(*found[key]) for key in new}
+        for key in new:
             self._gone.pop(key, None)
 
     def _plan(self) -> Iterator[str]:

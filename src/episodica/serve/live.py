@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
-from episodica.serve.fleet import Change, Fleet
+from episodica.serve.fleet import Fleet
 from episodica.serve.guard import App, Guard
 
 PAGES = Path(__file__).parent / "pages"
@@ -29,9 +29,14 @@ class Lookout:
 
     async def look(self) -> None:
         async with self._lock:
-            if time.monotonic() - self._looked >= self.between:
+            if self.fleet.behind or time.monotonic() - self._looked >= self.between:
                 await asyncio.to_thread(self.fleet.refresh)
                 self._looked = time.monotonic()
+
+    async def look_at_all(self) -> None:
+        await self.look()
+        while self.fleet.behind:
+            await self.look()
 
 
 async def stream(lookout: Lookout, stopping: Callable[[], bool]) -> AsyncIterator[str]:
@@ -41,17 +46,14 @@ async def stream(lookout: Lookout, stopping: Callable[[], bool]) -> AsyncIterato
         await lookout.look()
         change = lookout.fleet.since(version)
         if change.runs or change.gone or not version:
-            yield f"event: runs\ndata: {to_json(_told(change, whole=not version))}\n\n"
+            told = {"folder": str(lookout.fleet.root), "whole": not version, "runs": change.runs, "gone": change.gone}
+            yield f"event: runs\ndata: {to_json(told)}\n\n"
             spoke = time.monotonic()
         elif time.monotonic() - spoke > SIGN_OF_LIFE:
             yield ": still here\n\n"
             spoke = time.monotonic()
         version = change.version
-        await asyncio.sleep(lookout.between)
-
-
-def _told(change: Change, *, whole: bool) -> dict[str, Any]:
-    return {"version": change.version, "whole": whole, "runs": change.runs, "gone": change.gone}
+        await asyncio.sleep(0 if lookout.fleet.behind else lookout.between)
 
 
 def to_json(value: Any) -> str:
@@ -87,13 +89,14 @@ def live_app(
 
     @app.get("/api/runs")
     async def runs() -> Response:
-        await lookout.look()
-        change = lookout.fleet.since(0)
-        return answer({"folder": str(root), "version": change.version, "runs": change.runs})
+        await lookout.look_at_all()
+        return answer({"folder": str(root), "runs": lookout.fleet.since(0).runs})
 
     @app.get("/api/runs/{key}")
     async def run(key: str) -> Response:
         await lookout.look()
+        if lookout.fleet.detail(key) is None:
+            await lookout.look_at_all()
         found = lookout.fleet.detail(key)
         if found is None:
             raise HTTPException(404, "There is no such run (any more); /api/runs lists those there are.")

@@ -174,14 +174,14 @@ class WatchedRun:
             "steps": ours.steps if ours else None,
             "done": 1.0 if self.state == "finished" else done(told, ours) if ours and ours.steps else None,
             "left": seconds_left(told, ours) if ours and ours.steps and self.state == "running" else None,
-            "speed": told.speed,
-            "loss": told.loss,
+            "speed": _brief(told.speed),
+            "loss": {name: _brief(value) for name, value in told.loss.items()},
             "trained": sum(row.seconds_train for row in rows) + (told.seconds if told.session not in self.rows else 0),
             "curves": {
                 "session": [row.session for row in rows],
-                "meta_test": [[row.meta_test.mean, row.meta_test.ci95] for row in rows],
-                "seen": [[row.seen.mean, row.seen.ci95] for row in rows],
-                "forgetting": [row.forgetting for row in rows],
+                "meta_test": [[_brief(row.meta_test.mean), _brief(row.meta_test.ci95)] for row in rows],
+                "seen": [[_brief(row.seen.mean), _brief(row.seen.ci95)] for row in rows],
+                "forgetting": [_brief(row.forgetting) for row in rows],
             },
             "changed": self.changed,
         }
@@ -190,7 +190,7 @@ class WatchedRun:
         told = self.told
         return {
             **self.summary(),
-            "series": {name: series.points() for name, series in told.terms.items()},
+            "series": {name: [(at, _brief(y)) for at, y in series.points()] for name, series in told.terms.items()},
             "starts": told.starts,
             "notices": [*told.notices, *([f"{told.damaged} damaged lines were skipped"] if told.damaged else [])],
             "events": list(told.lines),
@@ -203,6 +203,11 @@ class WatchedRun:
             return read_some(self.folder / "error.log", MOST_ERROR, last=True).decode("utf-8", "replace")
         except OSError:
             return None
+
+
+def _brief(value: float | None) -> float | None:
+    """As many digits as a curve can show: hundreds of runs are sent often."""
+    return None if value is None else float(f"{value:.5g}")
 
 
 def _text(value: Any) -> str:

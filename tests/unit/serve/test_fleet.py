@@ -1,5 +1,7 @@
 """All runs below a folder."""
 
+import os
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -46,7 +48,7 @@ def test_nothing_there_is_no_error(tmp_path):
     assert list(run_folders(tmp_path / "nowhere")) == []
     runs = Fleet(tmp_path / "nowhere")
     runs.refresh()
-    assert len(runs) == 0
+    assert runs.since(0).runs == []
 
 
 def test_only_changes_are_told(tmp_path, runs):
@@ -113,8 +115,26 @@ def test_hundreds_of_runs(tmp_path, runs):
         for name, data in files.items():
             (folder / name).write_bytes(data)
     runs.refresh()
+    while runs.behind:
+        runs.refresh()
     assert len(runs.since(0).runs) == 300
     version = runs.version
     first.begin()
     runs.refresh()
     assert len(runs.since(version).runs) == 1
+
+
+def test_every_look_is_short_and_the_liveliest_runs_come_first(tmp_path, monkeypatch):
+    monkeypatch.setattr(fleet, "READING", 1.5)
+    for n in range(5):
+        run = FakeRun(tmp_path / f"ft-{n}")
+        run.begin()
+        os.utime(run.events, (n, n))
+    seconds = count()
+    runs = Fleet(tmp_path, now=lambda: float(next(seconds)))
+    runs.refresh()
+    assert names(runs) == ["ft-4"]
+    assert runs.behind
+    while runs.behind:
+        runs.refresh()
+    assert len(names(runs)) == 5

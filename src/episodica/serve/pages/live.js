@@ -139,6 +139,7 @@ function listen() {
     }
     told.gone.forEach((id) => [runs, details, asked].forEach((known) => known.delete(id)));
     told.runs.forEach((run) => runs.set(run.id, run));
+    setText(by('folder'), told.folder);
     document.title = title();
     schedule();
   });
@@ -157,6 +158,5 @@ by('panel').addEventListener('keydown', (event) => {
 });
 addEventListener('hashchange', recall);
 setInterval(() => !document.hidden && runs.size && schedule(), 5000); // "12 s ago" grows older by itself
-fetch('/api/runs').then((answer) => answer.json()).then((told) => setText(by('folder'), told.folder), () => {});
 recall();
 listen();
