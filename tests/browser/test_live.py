@@ -66,8 +66,8 @@ def points(page: Page, chart: int) -> str:
     return (
         page.locator("#panel .chart")
         .nth(chart)
-        .locator("polyline")
-        .evaluate_all("lines => lines.map((line) => line.getAttribute('points')).join()")
+        .locator(".line")
+        .evaluate_all("lines => lines.map((line) => line.getAttribute('d')).join()")
     )
 
 
@@ -136,7 +136,7 @@ def test_comparison(page, address_of, runs):
     expect(page.locator("#runs li")).to_have_count(2)
     page.get_by_text("Choose shown").click()
     expect(page.locator("#panel h2")).to_have_text("2 runs side by side")
-    expect(page.locator("#panel .chart").first.locator("polyline")).to_have_count(2)
+    expect(page.locator("#panel .chart").first.locator(".line")).to_have_count(2)
     differences = page.get_by_role("region", name="Settings that differ")
     expect(differences.locator("tbody tr")).to_have_count(1)
     expect(differences).to_contain_text("seed")

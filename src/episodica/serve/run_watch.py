@@ -150,6 +150,9 @@ class WatchedRun:
         section = self.config.get(name)
         return section if isinstance(section, Mapping) else {}
 
+    def _name_in(self, section: str) -> str:
+        return _text(self._section(section).get("name", ""))
+
     def summary(self) -> dict[str, Any]:
         told, rows = self.told, [self.rows[session] for session in sorted(self.rows)]
         shape = self._section("shape")
@@ -158,14 +161,14 @@ class WatchedRun:
             "name": self.name,
             "state": self.state,
             "phase": told.phase,
-            "method": _text(self._section("method").get("name")),
-            "dataset": _text(self._section("data").get("name")),
-            "backbone": _text(self._section("backbone").get("name")),
-            "learner": _text(self._section("learner").get("name")),
-            "way": _text(shape.get("way")),
-            "shots": _text(shape.get("shots")),
-            "seed": _text(self.config.get("seed")),
-            "scale": _text(self.config.get("scale")),
+            "method": self._name_in("method"),
+            "dataset": self._name_in("data"),
+            "backbone": self._name_in("backbone"),
+            "learner": self._name_in("learner"),
+            "way": _text(shape.get("way", "?")),
+            "shots": _text(shape.get("shots", "?")),
+            "seed": _text(self.config.get("seed", "?")),
+            "scale": _text(self.config.get("scale", "?")),
             "bound": bool(rows) and rows[0].session == 1 and len(rows[0].per_task) > 1,
             "tasks": self._tasks,
             "session": told.session or len(rows),
@@ -195,7 +198,7 @@ class WatchedRun:
             "notices": [*told.notices, *([f"{told.damaged} damaged lines were skipped"] if told.damaged else [])],
             "events": list(told.lines),
             "error": self._error(),
-            "config": {path: _text(value) for path, value in flatten(self.config).items()},
+            "config": {path: "none" if value is None else _text(value) for path, value in flatten(self.config).items()},
         }
 
     def _error(self) -> str | None:
@@ -211,4 +214,4 @@ def _brief(value: float | None) -> float | None:
 
 
 def _text(value: Any) -> str:
-    return "" if value is None else json.dumps(value, default=str) if isinstance(value, list | bool) else str(value)
+    return json.dumps(value, default=str) if isinstance(value, list | bool) else str(value)

@@ -124,9 +124,15 @@ export class Chart {
 
   line({ colour, dashed, flat, points }, left, right) {
     const level = points[points.length - 1][1];
-    const path = flat ? [[left, this.y(level)], [right, this.y(level)]] : points.map(([x, y]) => [this.x(x), this.y(y)]);
     const kind = `line c${colour}${dashed ? ' dashed' : ''}${flat ? ' flat' : ''}`;
-    return svg('polyline', { class: kind, points: path.map((at) => at.map((n) => n.toFixed(1)).join()).join(' ') });
+    if (flat) return svg('path', { class: kind, d: `M${left} ${this.y(level)}H${right}` });
+    const parts = points.map(([x, y], i) => `${i && !this.crosses(points[i - 1][0], x) ? 'L' : 'M'}${this.x(x).toFixed(1)} ${this.y(y).toFixed(1)}`);
+    return svg('path', { class: kind, d: parts.join('') });
+  }
+
+  // A term that is there in a part of each session only is not drawn through the rest.
+  crosses(from, to) {
+    return this.marks.some((mark) => from <= mark && mark < to);
   }
 
   dots({ colour, flat, points }) {

@@ -41,6 +41,11 @@ export function duration(seconds) {
 
 export const ago = (since) => (since ? `${duration(Math.max(Date.now() / 1000 - since, 0))} ago` : '–');
 
+export function setting(run) {
+  const scaled = run.scale === '1.0' || run.scale === '?' ? '' : `, schedule scaled by ${run.scale}`;
+  return `${run.dataset} ${run.way}-way ${run.shots}-shot${scaled}`;
+}
+
 // What a person calls a run: its method, and what sets it apart from its like in the same folder.
 export function label(run) {
   const apart = run.apart.map((text) => text.replace(/^[a-z_]+\.(?=[a-z_]+=)/, ''));

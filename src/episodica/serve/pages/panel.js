@@ -1,7 +1,7 @@
 // What is shown beside the list: one run in depth, or several side by side.
 
 import { Chart, COLOURS } from './charts.js';
-import { ago, duration, el, label, last, number, percent, plusMinus, setText } from './dom.js';
+import { ago, duration, el, label, last, number, percent, plusMinus, setText, setting } from './dom.js';
 
 const METRICS = { meta_test: 'unseen classes (meta-test)', seen: 'seen classes (mean of tasks)' };
 export const MOST_COMPARED = 16;
@@ -67,7 +67,7 @@ export class RunPanel {
     setText(this.title, label(run));
     setText(this.badge, run.state);
     this.badge.className = `badge ${run.state}`;
-    setText(this.place, `${run.dataset} ${run.way}-way ${run.shots}-shot, ${run.backbone}, ${run.learner} · ${run.name}`);
+    setText(this.place, `${setting(run)}, ${run.backbone}, ${run.learner} · ${run.name}`);
     this.bar.value = run.done ?? 0;
     this.bar.hidden = run.done === null;
     this.showFacts(run);
@@ -210,6 +210,6 @@ function resultRow(run, name) {
 function differences(details) {
   const fields = [...new Set(details.flatMap((detail) => Object.keys(detail.config)))];
   return fields
-    .map((field) => [field, ...details.map((detail) => (field in detail.config ? detail.config[field] || '–' : 'not there'))])
+    .map((field) => [field, ...details.map((detail) => (field in detail.config ? detail.config[field] : '–'))])
     .filter(([, ...values]) => new Set(values).size > 1);
 }

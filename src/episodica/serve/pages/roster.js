@@ -1,6 +1,6 @@
 // The list of runs: filtered, in order, with a place for the keyboard.
 
-import { duration, el, label, last, percent, setText, svg } from './dom.js';
+import { duration, el, label, last, percent, setText, setting, svg } from './dom.js';
 
 export const STATES = ['running', 'failed', 'interrupted', 'waiting', 'finished'];
 const byName = new Intl.Collator('en', { numeric: true }).compare;
@@ -111,7 +111,7 @@ class Row {
     this.root.dataset.state = run.state;
     this.root.title = run.name;
     setText(this.title, label(run));
-    setText(this.place, `${run.name} · ${run.dataset} ${run.way}-way ${run.shots}-shot`);
+    setText(this.place, `${run.name} · ${setting(run)}`);
     const [unseen, seen] = [last(run.curves.meta_test), last(run.curves.seen)];
     setText(this.score, unseen ? `${percent(unseen[0])} %` : '');
     this.score.title = unseen ? `unseen classes ${percent(unseen[0])} %, seen classes ${percent(seen[0])} %` : '';
