@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 from typing import Any
 
 import pytest
@@ -34,12 +35,14 @@ def test_the_page_and_its_files(ask, path):
     assert answer.content == (PAGES / FILES[path]).read_bytes()
 
 
-def test_every_file_of_the_page_is_served():
-    assert {path.name for path in PAGES.iterdir()} == set(FILES.values())
+def test_every_file_that_the_page_asks_for_is_served():
+    for name in FILES.values():
+        asked = re.findall(r"""(?:src|href)="/([^"]+)"|from '\./([^']+)'""", (PAGES / name).read_text())
+        assert {first or second for first, second in asked} <= set(FILES.values()), name
 
 
 def test_nothing_of_the_page_parses_html_or_asks_others():
-    for path in PAGES.iterdir():
+    for path in (PAGES / name for name in FILES.values()):
         text = path.read_text().replace("http://www.w3.org/2000/svg", "")
         for word in (
             "innerHTML",
