@@ -1,6 +1,5 @@
 """The live page in a browser: it moves, compares, obeys the keyboard and fits a phone."""
 
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,21 +12,24 @@ pytest.importorskip("uvicorn")
 import uvicorn
 from playwright.sync_api import Browser, Page, expect
 
-from conformance.tiny import TINY
-from e2e.conftest import SCRIPT, words
+from conformance.conftest import image_cache
+from conformance.tiny import SESSIONS, TINY, tiny
+from episodica.engine.run import run_one
 from episodica.serve.listen import address, bind
 from episodica.serve.live import live_app
 from unit.serve.fake_run import FakeRun
 
+__all__ = ["image_cache"]
+
 
 @pytest.fixture
-def address_of() -> Iterator[Callable[[Path], str]]:
+def address_of() -> Iterator[Callable[..., str]]:
     """A server for a folder that looks often, until the end of the test."""
     running: list[tuple[uvicorn.Server, threading.Thread]] = []
 
-    def serve(folder: Path) -> str:
+    def serve(folder: Path, token: str | None = None) -> str:
         listener = bind("localhost", 0)
-        app = live_app(folder, stopping=lambda: server.should_exit, between=0.1)
+        app = live_app(folder, token=token, stopping=lambda: server.should_exit, between=0.1)
         server = uvicorn.Server(uvicorn.Config(app, log_level="error", ws="none"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
@@ -222,15 +224,20 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(browser: Browser, address_o
     page.close()
 
 
+def test_the_token_is_asked_once_and_leaves_the_address(page, address_of, runs):
+    home = address_of(runs, token="a-secret-of-enough-letters")
+    page.goto(f"{home}?token=a-secret-of-enough-letters")
+    expect(page.locator("#runs li")).to_have_count(4)
+    assert "token" not in page.url
+    page.goto(home)
+    expect(page.locator("#link")).to_have_text("live")
+
+
 def test_a_real_run(page, address_of, tmp_path):
     page.goto(address_of(tmp_path))
-    arguments = ["run", *words({**TINY, "kernels": "torch"}), "--out", str(tmp_path)]
-    run = subprocess.Popen([SCRIPT, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    try:
-        expect(page.locator("#panel .badge")).to_have_text("finished", timeout=60_000)
-        assert page.locator("#panel .chart").first.locator("circle").count() > 0
-        assert points(page, 1)
-        assert run.wait(30) == 0
-    finally:
-        run.kill()
-        run.communicate()
+    run = threading.Thread(target=run_one, args=(tiny({**TINY, "kernels": "torch"}), tmp_path, lambda event: None))
+    run.start()
+    expect(page.locator("#panel .badge")).to_have_text("finished", timeout=60_000)
+    run.join()
+    assert page.locator("#panel .chart").first.locator("circle").count() == 2 * SESSIONS
+    assert points(page, 1)
