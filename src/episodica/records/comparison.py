@@ -48,7 +48,7 @@ def labels(configs: Sequence[RunConfig]) -> dict[str, str]:
     named = {}
     for run, own in trees.items():
         peers = [tree for other, tree in trees.items() if methods[other] == methods[run]]
-        apart = [path for path in own if any(peer.get(path) != own[path] for peer in peers)]
+        apart = [p for p in own if p not in NOT_IN_THE_NUMBERS and any(peer.get(p) != own[p] for peer in peers)]
         short = Counter(path.split(".")[-1] for path in apart)
         if len(apart) > PLAIN:
             usual = flatten(resolve({"method": {"name": methods[run]}}).tree())

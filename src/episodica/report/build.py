@@ -11,11 +11,13 @@ from episodica.report.aggregate import Line, lines
 from episodica.report.cells import Cell, Row, Table
 from episodica.report.content import Part, Picture, Report, Section
 from episodica.report.discovery import Found
+from episodica.report.exemplars import exemplar_parts
 from episodica.report.figures.ablation import ablation_curves
 from episodica.report.figures.curves import arrangement, curves
 from episodica.report.figures.forgetting import forgetting
 from episodica.report.figures.losses import loss_curves, read_losses
 from episodica.report.figures.matrix import heat_maps
+from episodica.report.maps import map_part
 from episodica.report.paired import paired_table
 from episodica.report.paper import place_in_paper
 from episodica.report.tables import accuracy_table, forgetting_table
@@ -24,10 +26,11 @@ MATRIX = "Accuracy on each task (row) after each session (column): forgetting sh
 Where = dict[str, Path]
 
 
-def build(found: Sequence[Found]) -> Report:
+def build(found: Sequence[Found], images: bool = False, maps: bool = False) -> Report:
+    """With thumbnails of exemplars and maps of unseen classes where they are asked for: both need the data set."""
     where = {one.config.run_id: one.folder for one in found if one.run and one.config}
     settings = by_setting(found)
-    sections = [_section(part, where, number) for number, part in enumerate(settings, start=1)]
+    sections = [_section(part, where, number, images, maps) for number, part in enumerate(settings, start=1)]
     overview = _overview(settings)
     runs = Section("Runs", (), (Part("State of every run", tables=(runs_table(found),)),))
     return Report((*([overview] if overview else []), *sections, runs))
@@ -48,7 +51,7 @@ def _named_apart(part: Sequence[Line]) -> list[Line]:
     return lines([run for line in part for run in line.runs])
 
 
-def _section(table: Sequence[Line], where: Where, number: int) -> Section:
+def _section(table: Sequence[Line], where: Where, number: int, images: bool, maps: bool) -> Section:
     varied, rest = ablations(table)
     chosen = [line for line in table if line in (*principal(table), *rest)]
     parts = [
@@ -58,6 +61,8 @@ def _section(table: Sequence[Line], where: Where, number: int) -> Section:
         *(_ablation(one, chosen, where, number) for one in varied),
         _paired(chosen, where, number),
         _losses(chosen, where, number),
+        *exemplar_parts(principal(table), where, images),
+        map_part(principal(table), where, f"{number}-maps", maps),
     ]
     config, scale = table[0].config, table[0].config.scale
     return Section(title(table[0]), tags(config), tuple(part for part in parts if part), scale)

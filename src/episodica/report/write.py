@@ -22,8 +22,8 @@ INTRODUCTION = (
 )
 
 
-def write_report(folders: Sequence[Path], out: Path) -> Path:
-    report = build(find_runs(folders))
+def write_report(folders: Sequence[Path], out: Path, *, images: bool = False, maps: bool = False) -> Path:
+    report = build(find_runs(folders), images, maps)
     for table in report.tables:
         write_text(out / "tables" / f"{table.name}.csv", as_csv(table))
         write_text(out / "tables" / f"{table.name}.tex", latex(table))
