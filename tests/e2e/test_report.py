@@ -68,8 +68,8 @@ def test_variants_of_a_method_are_an_ablation(written: Callable[..., Path]) -> N
     report = written(tiny(method="ft"), *variants, tiny(method="joint"))
     text = (report / "report.md").read_text()
     assert "### Ablation of erd: share P of past classes" in text
-    assert (report / "figures" / "1-ablation-erd-p-strategy.svg").exists()
-    rows = (report / "tables" / "1-ablation-erd-p-strategy.tex").read_text()
+    assert (report / "figures" / "1-ablation-erd-p.svg").exists()
+    rows = (report / "tables" / "1-ablation-erd-p.tex").read_text()
     assert [part for part in ("p=0.0", "p=0.2", "p=0.4") if part in rows] == ["p=0.0", "p=0.2", "p=0.4"]
 
 

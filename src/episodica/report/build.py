@@ -32,7 +32,7 @@ def build(found: Sequence[Found], images: bool = False, maps: bool = False) -> R
     settings = by_setting(found)
     sections = [_section(part, where, number, images, maps) for number, part in enumerate(settings, start=1)]
     overview = _overview(settings)
-    runs = Section("Runs", (), (Part("State of every run", tables=(runs_table(found),)),))
+    runs = Section("Runs", (), (Part("", tables=(runs_table(found),)),))
     return Report((*([overview] if overview else []), *sections, runs))
 
 
@@ -100,7 +100,7 @@ def _forgetting(chosen: Sequence[Line], number: int) -> Part | None:
 
 def _matrix(chosen: Sequence[Line], number: int) -> Part | None:
     figure = heat_maps(chosen) if any(not line.bound for line in chosen) else None
-    return Part("Accuracy matrix", MATRIX, (), (Picture(f"{number}-matrix", MATRIX, figure),)) if figure else None
+    return Part("Accuracy matrix", "", (), (Picture(f"{number}-matrix", MATRIX, figure),)) if figure else None
 
 
 def _ablation(one: Ablation, chosen: Sequence[Line], where: Where, number: int) -> Part:
@@ -159,7 +159,7 @@ def _overview(settings: Sequence[Sequence[Line]]) -> Section | None:
 
 def runs_table(found: Sequence[Found]) -> Table:
     columns = ("state", "sessions", "order", "seed", "scale", "training, min", "evaluation, min", "folder", "remark")
-    return Table("runs", "Runs", columns, tuple(map(_run, found)), first="run")
+    return Table("runs", "Every run and its state", columns, tuple(map(_run, found)), first="run")
 
 
 def _run(one: Found) -> Row:

@@ -19,7 +19,9 @@ from episodica.report.content import Part, Strip
 SHOWN = 12  # thumbnails of a class
 PIXELS = 48  # of their sides, at most
 GAP = 2
-NOT_ASKED = "Images are left out, because they may not be free to publish: `--images` puts them into report.html."
+NOT_ASKED = (
+    "Images are left out, because they may not be free to publish: the option --images puts them into report.html."
+)
 
 
 def exemplar_parts(lines: Sequence[Line], where: dict[str, Path], allowed: bool) -> list[Part]:

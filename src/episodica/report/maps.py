@@ -17,9 +17,7 @@ from episodica.report.figures.maps import Map, embedding_maps, main_axes
 
 CLASSES, IMAGES, SESSIONS = 8, 60, 4
 HEADING = "Maps of unseen classes"
-NOT_ASKED = (
-    "Not computed: `--maps` embeds unseen images with the checkpoints of each run, where checkpoints and data are."
-)
+NOT_ASKED = "Not computed: the option --maps embeds unseen images with the checkpoints of each run."
 
 
 def map_part(lines: Sequence[Line], where: dict[str, Path], name: str, asked: bool) -> Part:

@@ -54,9 +54,9 @@ def paper_gap(run: Run) -> Printed | None:
     for block in _blocks_of(run) if row and not is_bound(run[0]) else ():
         if "joint" in block and row in block["meta_test"]:
             return Printed(round(block["joint"] - block["meta_test"][row][-1], 2), f"{_source(block)}, row {row}")
-    about = _setting(run)
-    if all(about[key] == value for key, value in gaps["setting"].items()) and about["dataset"] in gaps.get(row, {}):
-        return Printed(gaps[row][about["dataset"]], f"{gaps['printed']['place']}, {row}")
+    dataset = run[1].dataset
+    if dataset in gaps.get(row, {}) and _is(run, {"dataset": dataset, **gaps["setting"]}):
+        return Printed(gaps[row][dataset], f"{gaps['printed']['place']}, {row}")
     return None
 
 
@@ -67,23 +67,21 @@ def place_in_paper(config: RunConfig) -> int:
 
 
 def _blocks_of(run: Run) -> Iterator[dict[str, Any]]:
-    about = _setting(run)
-    for block in paper()["results"]:
-        wanted = dict(block["setting"])
-        if _keeps(run[0], wanted.pop("exemplars")) and wanted == about:
-            yield block
+    return (block for block in paper()["results"] if _is(run, block["setting"]))
 
 
-def _setting(run: Run) -> dict[str, Any]:
-    _, results = run
-    return {
+def _is(run: Run, setting: dict[str, Any]) -> bool:
+    config, results = run
+    about = {
         "dataset": results.dataset,
         "tasks": results.tasks,
         "way": results.shape["way"],
         "shots": results.shape["shots"],
         "learner": results.learner,
         "backbone": results.backbone,
+        "exemplars": setting["exemplars"],
     }
+    return setting == about and _keeps(config, setting["exemplars"])
 
 
 def _keeps(config: RunConfig, exemplars: int) -> bool:

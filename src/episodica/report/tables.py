@@ -11,7 +11,7 @@ from episodica.report.paper import Printed, paper_gap, paper_number
 def accuracy_table(lines: Sequence[Line], metric: str, name: str = "") -> Table:
     """A line a method: the shown sessions, the average of all sessions, and the gap to joint at the last."""
     shown = shown_sessions(max(line.last for line in lines))
-    bounds = _episodes_of_bounds(lines)
+    bounds = _episodes_of_bounds(lines, metric)
     gaps = [_heading(episodes, bounds) for episodes in bounds]
     rows = []
     for line in lines:
@@ -48,8 +48,11 @@ def _gap(line: Line, lines: Sequence[Line], metric: str, episodes: int) -> Cell:
     return _cell(gaps[0] if gaps else None, paper)
 
 
-def _episodes_of_bounds(lines: Sequence[Line]) -> list[int]:
-    return sorted({line.config.train.episodes_per_step for line in lines if line.bound}) or [1]
+def _episodes_of_bounds(lines: Sequence[Line], metric: str) -> list[int]:
+    """A column for each kind of bound; without any, one for the paper's gap where it prints one."""
+    found = sorted({line.config.train.episodes_per_step for line in lines if line.bound})
+    printed = metric == "meta_test" and any(paper_gap(line.runs[0]) for line in lines)
+    return found or [1] * printed
 
 
 def _heading(episodes: int, bounds: Sequence[int]) -> str:

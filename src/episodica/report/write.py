@@ -45,4 +45,6 @@ def _part(part: Part) -> str:
     tables = [f"**{escape(table.title)}**\n\n{markdown(table)}".rstrip() for table in part.tables]
     pictures = [f"![{escape(one.caption)}](figures/{one.name}.svg)" for one in part.pictures]
     strips = ["The images are in report.html."] if part.strips else []
-    return "\n\n".join(filter(None, [f"### {escape(part.heading)}", escape(part.about), *tables, *pictures, *strips]))
+    return "\n\n".join(
+        filter(None, [part.heading and f"### {escape(part.heading)}", escape(part.about), *tables, *pictures, *strips])
+    )

@@ -10,6 +10,7 @@ from episodica.report.figures.canvas import INK, colours, grid, styled
 from episodica.report.figures.curves import panel
 
 METRIC = "meta_test"
+WIDE = 40  # letters that fit below a panel
 
 
 @styled
@@ -33,7 +34,8 @@ def _at_the_end(axes: Any, ablation: Ablation, references: Sequence[Line]) -> No
     drawn = [(place, value) for place, value in found if value is not None]
     at, means = [place for place, _ in drawn], [100 * value.mean for _, value in drawn]
     widths = [100 * (value.over_episodes or 0) for _, value in drawn]
-    axes.errorbar(at, means, yerr=widths, color=INK, marker="o", markersize=5, capsize=3)
+    joined = "-" if ablation.numeric else "none"
+    axes.errorbar(at, means, yerr=widths, color=INK, marker="o", markersize=5, capsize=3, linestyle=joined)
     for line, shade in zip(references, colours(references), strict=True):
         value = line.at(line.last, METRIC)
         if value is not None:
@@ -42,6 +44,8 @@ def _at_the_end(axes: Any, ablation: Ablation, references: Sequence[Line]) -> No
                 line.name, (1, 100 * value.mean), xycoords=("axes fraction", "data"), xytext=(4, 0),
                 textcoords="offset points", va="center", fontsize=8, color=shade, annotation_clip=False,
             )  # fmt: skip
-    axes.set_xticks(range(len(found)), [value for value, _ in ablation.members])
+    values = [value for value, _ in ablation.members]
+    crowded = sum(map(len, values)) > WIDE
+    axes.set_xticks(range(len(found)), values, rotation=25 if crowded else 0, ha="right" if crowded else "center")
     axes.set_xlim(-0.5, len(found) - 0.5)
     axes.set(title=f"{METRICS[METRIC]}, after the last session", xlabel=ablation.family.heading)

@@ -47,6 +47,10 @@ def panel(axes: Any, lines: Sequence[Line], metric: str) -> None:
     last = max((line.last for line in lines if not line.bound), default=1)
     for line, shade in zip(lines, colours(lines), strict=True):
         _draw(axes, line, metric, shade)
+    count_sessions(axes, last)
+
+
+def count_sessions(axes: Any, last: int) -> None:
     axes.set_xlabel("session")
     axes.set_xticks(range(1, last + 1) if last <= 8 else [1, *range(2, last + 1, max(last // 8, 1))])
 

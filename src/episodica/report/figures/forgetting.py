@@ -5,7 +5,7 @@ from typing import Any
 
 from episodica.report.aggregate import Line
 from episodica.report.figures.canvas import INK, colours, grid, styled
-from episodica.report.figures.curves import legend
+from episodica.report.figures.curves import count_sessions, legend
 
 
 @styled
@@ -20,7 +20,7 @@ def forgetting(lines: Sequence[Line]) -> Any:
             at, lost = zip(*found, strict=True)
             axes.plot(at, lost, color=shade, marker="o", markersize=3.5, label=line.name)
     axes.axhline(0, color=INK, linewidth=0.8)
-    axes.set_xlabel("session")
+    count_sessions(axes, max((line.last for line in shown), default=1))
     axes.set_ylabel("forgetting, points")
     legend(figure, [axes])
     return figure

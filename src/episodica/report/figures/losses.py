@@ -3,12 +3,12 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import cycle
 from math import ceil
 from pathlib import Path
 from typing import Any
 
 from episodica.report.figures.canvas import INK, PALETTE, grid, styled
-from episodica.report.figures.curves import legend
 
 ACROSS = 3
 POINTS = 320  # of a curve; more are averaged
@@ -49,17 +49,17 @@ def loss_curves(runs: Sequence[tuple[str, Losses]]) -> Any:
     """A panel a run; thin upright lines are where sessions begin."""
     columns = min(len(runs), ACROSS)
     figure, panels = grid(ceil(len(runs) / columns), columns, 3.6, 2.7)
-    terms = list(dict.fromkeys(term for _, losses in runs for term in losses.terms))
     for axes in panels.flat[len(runs) :]:
         axes.set_axis_off()
     for axes, (name, losses) in zip(panels.flat, runs, strict=False):
         for begin in losses.begins[1:]:
             axes.axvline(begin, color=INK, linewidth=0.5, alpha=0.2)
-        for term, (steps, values) in losses.terms.items():
-            axes.plot(*thinned(steps, values), color=PALETTE[terms.index(term) % len(PALETTE)], linewidth=1, label=term)
+        for (term, (steps, values)), shade in zip(losses.terms.items(), cycle(PALETTE), strict=False):
+            axes.plot(*thinned(steps, values), color=shade, linewidth=1, label=term)
         axes.set(title=name, xlabel="step", yscale="symlog" if _near_zero(losses) else "log")
+        axes.legend(fontsize=7.5, loc="upper right")
+        axes.tick_params(axis="y", which="minor", labelleft=False)
     panels[0][0].set_ylabel("loss term, weighted")
-    legend(figure, list(panels.flat))
     return figure
 
 
