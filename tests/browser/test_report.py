@@ -15,11 +15,12 @@ from episodica.report.write import write_report
 __all__ = ["image_cache", "plain"]
 
 
-@pytest.fixture
-def report(plain: Callable[[RunConfig], Path], tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def report(plain: Callable[[RunConfig], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("report")
     for config in (tiny(method="ft"), tiny(), tiny(method="joint")):
-        shutil.copytree(plain(config), tmp_path / "runs" / config.run_id)
-    return write_report([tmp_path / "runs"], tmp_path / "report", images=True, maps=True)
+        shutil.copytree(plain(config), place / "runs" / config.run_id)
+    return write_report([place / "runs"], place / "report", images=True, maps=True)
 
 
 def test_it_opens_from_a_file_without_any_request(page: Page, report: Path) -> None:

@@ -1,6 +1,6 @@
 """The report as one HTML file, styles, pictures and thumbnails inside: it needs neither network nor folder."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 
 from episodica.errors import InputError
@@ -8,8 +8,8 @@ from episodica.report.content import Report
 from episodica.report.figures.canvas import for_page
 
 
-def html(report: Report, title: str, introduction: Sequence[str]) -> str:
-    """Everything but our own style sheet and drawings is escaped: names come from folders."""
+def html(report: Report, drawn: Mapping[str, str], title: str, introduction: Sequence[str]) -> str:
+    """With each picture as SVG. Everything but style sheet and drawings is escaped: names come from folders."""
     try:
         from jinja2 import Environment, StrictUndefined
         from markupsafe import Markup, escape
@@ -23,6 +23,6 @@ def html(report: Report, title: str, introduction: Sequence[str]) -> str:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     environment.filters["breakable"] = breakable
     template = environment.from_string((folder / "report.html").read_text())
-    drawn = {picture.name: Markup(for_page(picture.figure, picture.name)) for picture in report.pictures}
+    pictures = {name: Markup(for_page(svg, name)) for name, svg in drawn.items()}
     style = Markup((folder / "report.css").read_text())
-    return template.render(report=report, title=title, introduction=introduction, drawn=drawn, css=style)
+    return template.render(report=report, title=title, introduction=introduction, drawn=pictures, css=style)

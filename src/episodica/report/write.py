@@ -27,10 +27,12 @@ def write_report(folders: Sequence[Path], out: Path, *, images: bool = False, ma
     for table in report.tables:
         write_text(out / "tables" / f"{table.name}.csv", as_csv(table))
         write_text(out / "tables" / f"{table.name}.tex", latex(table))
+    drawn = {}
     for picture in report.pictures:
         save(picture.figure, [out / "figures" / f"{picture.name}.{ending}" for ending in ENDINGS])
+        drawn[picture.name] = (out / "figures" / f"{picture.name}.svg").read_text()
     write_text(out / "report.md", _markdown(report))
-    write_text(out / "report.html", html(report, TITLE, INTRODUCTION))
+    write_text(out / "report.html", html(report, drawn, TITLE, INTRODUCTION))
     return out / "report.html"
 
 

@@ -1,17 +1,24 @@
 """The page: everything inside, everything from folders escaped."""
 
 from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from episodica.report.aggregate import lines
 from episodica.report.cells import Cell, Row, Table
 from episodica.report.content import Part, Picture, Report, Section, Strip
-from episodica.report.figures.canvas import INK, for_page
+from episodica.report.figures.canvas import GROUND, INK, for_page, save
 from episodica.report.figures.curves import curves
 from episodica.report.html import html
 
 HOSTILE = "<script>alert('x')</script>\"><img src=x onerror=alert(1)> & ünï_cøde=1"
+
+
+def drawing(folder: Path, figure: Any) -> str:
+    save(figure, [folder / "drawing.svg"])
+    return (folder / "drawing.svg").read_text()
 
 
 class Reader(HTMLParser):
@@ -31,7 +38,7 @@ class Reader(HTMLParser):
 
 
 @pytest.fixture
-def page(make_run) -> Reader:
+def page(make_run, tmp_path: Path) -> Reader:
     table = Table(
         "t",
         HOSTILE,
@@ -41,7 +48,7 @@ def page(make_run) -> Reader:
     picture = Picture("p", HOSTILE, curves(lines([make_run("ft"), make_run("joint")])))
     part = Part(HOSTILE, HOSTILE, (table,), (picture,), (Strip(HOSTILE, "data:image/jpeg;base64,AA=="),))
     report = Report((Section(HOSTILE, (HOSTILE,), (part,), scale=0.5),))
-    return Reader(html(report, HOSTILE, (HOSTILE,)))
+    return Reader(html(report, {"p": drawing(tmp_path, picture.figure)}, HOSTILE, (HOSTILE,)))
 
 
 def test_names_from_folders_stay_text(page: Reader):
@@ -69,9 +76,11 @@ def test_scaled_sections_say_so(page: Reader):
     assert "shortened schedule" in page.text
 
 
-def test_pictures_take_the_pages_ink_and_have_no_ground(make_run):
-    drawn = for_page(curves(lines([make_run("ft")])), "one")
-    assert INK not in drawn
+def test_pictures_take_the_pages_ink_and_have_no_ground(make_run, tmp_path: Path):
+    saved = drawing(tmp_path, curves(lines([make_run("ft")])))
+    drawn = for_page(saved, "one")
+    for colour in (INK, GROUND):
+        assert colour in saved
+        assert colour not in drawn
     assert "currentColor" in drawn
-    assert "fill: #ffffff" not in drawn
-    assert drawn == for_page(curves(lines([make_run("ft")])), "one")
+    assert saved == drawing(tmp_path, curves(lines([make_run("ft")])))

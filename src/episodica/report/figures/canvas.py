@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import wraps
-from io import BytesIO
 from itertools import cycle
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -16,6 +15,7 @@ from episodica.errors import InputError
 from episodica.report.aggregate import Line
 
 INK = "#1b1f24"
+GROUND = "#fffffe"
 PALETTE = ("#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c564b", "#7f6fc9")  # for all eyes
 BOUNDS = ("#8a8f98", "#6a7078")
 METHODS = ("erd", "ida", "eiml", "ft", "icarl", "ucir", "podnet")  # have the same colour in every picture
@@ -32,6 +32,9 @@ STYLE: dict[Any, Any] = {
     "grid.linewidth": 0.6,
     "legend.frameon": False,
     "lines.linewidth": 1.6,
+    "figure.facecolor": GROUND,
+    "axes.facecolor": GROUND,
+    "savefig.facecolor": GROUND,
     "svg.fonttype": "none",
     "svg.hashsalt": "episodica",
     "pdf.fonttype": 42,
@@ -79,17 +82,14 @@ def save(figure: Any, paths: Sequence[Path]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(path.suffix[1:])
         figure.savefig(path, dpi=150, metadata=dated)
+        figure.set_layout_engine("none")  # it stays where it was put: finding it takes as long as drawing
 
 
-@styled
-def for_page(figure: Any, name: str) -> str:
-    """SVG to stand in a page: the page's ink, no ground, no names that another picture of the page may have."""
-    drawn = BytesIO()
-    figure.savefig(drawn, format="svg", transparent=True, metadata={"Date": None})
-    text = drawn.getvalue().decode()
-    text = text[text.index("<svg") :]
+def for_page(drawn: str, name: str) -> str:
+    """A saved SVG to stand in a page: its ink, no ground of its own, no id that another picture may have."""
+    text = drawn[drawn.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', text)
     text = re.sub(r'(xlink:href="#|url\(#)', rf"\g<1>{name}-", text)
     text = re.sub(r'width="([\d.]+pt)" height="[\d.]+pt"', r'style="max-width: calc(1.2 * \1)"', text, count=1)
-    return text.replace(INK, "currentColor")
+    return text.replace(INK, "currentColor").replace(GROUND, "none")
