@@ -33,7 +33,7 @@ def map_part(lines: Sequence[Line], where: dict[str, Path], name: str, asked: bo
         folder = where[config.run_id]
         try:
             problem = load_as_run(config, folder)
-            maps += _maps(line.name, folder, problem, len(results.sessions))
+            maps += _maps(line.name, folder, problem, _sessions(line.last, len(results.sessions)))
             classes = ", ".join(f"{i}: {n}" for i, n in enumerate(_names(problem), start=1))
         except (InputError, OSError) as error:
             missing.append(f"{line.name} is not shown: {error}.")
@@ -47,21 +47,22 @@ def map_part(lines: Sequence[Line], where: dict[str, Path], name: str, asked: bo
     return Part(HEADING, about, (), (Picture(name, caption, embedding_maps(maps)),))
 
 
-def _maps(line: str, folder: Path, problem: Problem, reached: int) -> list[Map]:
+def _maps(line: str, folder: Path, problem: Problem, sessions: Sequence[int]) -> list[Map]:
     rows = [own[:IMAGES] for own in list(problem.stream.unseen.by_class().values())[:CLASSES]]
     numbers = torch.cat([torch.full((len(own),), number) for number, own in enumerate(rows)])
     found: list[Map] = []
-    for session in _sessions(reached):
+    for session in sessions:
         embeddings = embed_all(load_learner(folder, session), torch.cat(rows), problem.pixels).flatten(1)
         points, share = main_axes(embeddings, found[-1].points if found else None)
         found.append(Map(line, session, points, share, numbers))
     return found
 
 
-def _sessions(reached: int) -> list[int]:
-    """The first, the last, and those shown between, as many as there is room for."""
-    shown = [1, *(session for session in shown_sessions(reached) if session > 1)]
-    return shown if len(shown) <= SESSIONS else [1, *shown[-(SESSIONS - 1) :]]
+def _sessions(tasks: int, reached: int) -> list[int]:
+    """The first, the last, and those shown between, as many as there is room for, as far as the run has got."""
+    shown = [1, *(session for session in shown_sessions(tasks) if session > 1)]
+    chosen = shown if len(shown) <= SESSIONS else [1, *shown[-(SESSIONS - 1) :]]
+    return [session for session in chosen if session <= reached]
 
 
 def _names(problem: Problem) -> list[str]:
