@@ -21,14 +21,22 @@ from episodica.records.progress import ProgressBars
 from episodica.records.table import labels, results_tables
 from episodica.report.aggregate import lines
 from episodica.report.figures import curves
-from episodica.sweep.grid import default_recipe, load_recipe, plan
+from episodica.sweep.grid import plan
 from episodica.sweep.local import run_all
+from episodica.sweep.recipe import default_recipe, load_recipe
+from episodica.sweep.selection import Only
 from episodica.sweep.side_by_side import processes_for, run_side_by_side
 
 
 @app.command(usage="Usage: episodica run [RECIPE] [--key.path VALUE ...] [OPTIONS]")
 def run(
     *tokens: Tokens,
+    only: Annotated[
+        list[str] | None,
+        Parameter(help="keep runs with these values, such as method.name=erd,ft; several must all hold", negative=""),
+    ] = None,
+    orders: Annotated[int | None, Parameter(help="repeat each run with so many orders of the classes")] = None,
+    seeds: Annotated[int | None, Parameter(help="repeat each run with so many seeds")] = None,
     out: Annotated[Path, Parameter(help="folder in which each run has a folder of its own")] = Path("runs"),
     dry_run: Annotated[bool, Parameter(help="print the resolved runs and stop", negative="")] = False,
     as_json: Annotated[bool, Parameter(name="--json", help="with --dry-run: as a JSON list", negative="")] = False,
@@ -42,7 +50,7 @@ def run(
     """
     name, overrides = parse(tokens)
     recipe = load_recipe(name or default_recipe(overrides))
-    configs = plan(recipe, overrides)
+    configs = plan(recipe, overrides, [Only.parse(text) for text in only or []], orders, seeds)
     if as_json and not dry_run:
         raise InputError("--json goes with --dry-run: results are in results.json of each run folder")
     if dry_run:

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from episodica.config import NOT_IN_THE_NUMBERS, RunConfig
 from episodica.records.results import Mean, Results, Session
-from episodica.sweep.grid import flatten
+from episodica.sweep.flat import flatten
 
 Run = tuple[RunConfig, Results]
 COLUMNS = 6  # sessions shown at most; longer streams show the powers of two and the last, as the paper does

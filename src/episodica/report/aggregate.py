@@ -8,7 +8,7 @@ from typing import Any
 from episodica.config import NOT_IN_THE_NUMBERS, RunConfig
 from episodica.records.results import Results, Session
 from episodica.records.table import Run, is_bound, labels, setting
-from episodica.sweep.grid import flatten
+from episodica.sweep.flat import flatten
 
 # 97.5 % quantiles of Student's t for 1, 2, ... degrees of freedom
 STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
