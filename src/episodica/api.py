@@ -9,7 +9,8 @@ from episodica.engine.run import stopping_gently
 from episodica.engine.trainer import Tell
 from episodica.records.results import Results
 from episodica.sweep import grid
-from episodica.sweep.local import run_all
+from episodica.sweep.executor import Executor
+from episodica.sweep.in_turn import InTurn
 from episodica.sweep.recipe import load_recipe
 from episodica.sweep.selection import Only
 
@@ -40,11 +41,15 @@ def run(
     seeds: int | None = None,
     out: str | Path = "runs",
     watch: Tell = lambda event: None,
+    executor: Executor | None = None,
 ) -> list[Results]:
-    """Train and evaluate a recipe into `out`; finished runs are read, broken ones continued. One result a run."""
+    """Train and evaluate a recipe into `out`; finished runs are read, broken ones continued. One result a run.
+
+    By default one run after another; `executor` may be `SideBySide(processes=2)` or `OnRay(address="auto")`.
+    """
     configs = plan(recipe, overrides, only=only, orders=orders, seeds=seeds)
     with stopping_gently() as stop:
-        outcome = run_all(configs, Path(out), lambda config: watch, stop)
+        outcome = (executor or InTurn()).run(configs, Path(out), lambda config: watch, stop)
     if outcome.failed:
         raise outcome.failed[0][1]
     if outcome.interrupted:
