@@ -21,7 +21,7 @@ from episodica.records.progress import ProgressBars
 from episodica.records.table import labels, results_tables
 from episodica.report.aggregate import lines
 from episodica.report.figures import curves
-from episodica.sweep.executor import Executor
+from episodica.sweep.executor import LOG, Executor, Outcome
 from episodica.sweep.grid import plan
 from episodica.sweep.on_ray import Disk, OnRay
 from episodica.sweep.recipe import default_recipe, load_recipe
@@ -103,15 +103,22 @@ def _run_all(name: str, configs: Sequence[RunConfig], out: Path, executor: Execu
         outcome = executor.run(configs, out, bars.follow, stop)
     if outcome.finished:
         _show_results(name, outcome.finished, out)
-    failures: dict[str, list[str]] = {}
-    for config, error in outcome.failed:
-        failures.setdefault(one_line(error), []).append(config.run_id)
-    for message, runs in failures.items():
-        complaints.print(f"[red]failed ({', '.join(runs)}):[/] {escape(message)}", soft_wrap=True)
+    _name_failures(outcome, out)
     if outcome.interrupted:
         screen.print("Interrupted; everything is saved. Run the same command again to continue.")
         return INTERRUPTED
     return exit_code(outcome.failed[0][1]) if outcome.failed else OK
+
+
+def _name_failures(outcome: Outcome, out: Path) -> None:
+    """Runs that failed for the same reason together, each with its log where there is one."""
+    failures: dict[str, list[str]] = {}
+    for config, error in outcome.failed:
+        log = out / config.run_id / LOG
+        told = log.exists() and not isinstance(error, InputError)
+        failures.setdefault(one_line(error), []).append(f"{config.run_id}, log: {log}" if told else config.run_id)
+    for message, runs in failures.items():
+        complaints.print(f"[red]failed ({'; '.join(runs)}):[/] {escape(message)}", soft_wrap=True, highlight=False)
 
 
 def _show_results(name: str, runs: Sequence[Any], out: Path) -> None:

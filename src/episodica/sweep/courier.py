@@ -1,7 +1,9 @@
 """A run folder on its way between two disks, in pieces that need little memory; what arrives is whole or not there."""
 
 from collections.abc import Collection, Iterator
+from hashlib import blake2b
 from pathlib import Path
+from tempfile import gettempdir
 from typing import NamedTuple
 
 PIECE = 2**24  # bytes
@@ -64,6 +66,11 @@ def keep_only(names: Collection[str], folder: Path) -> None:
     for name in Sender(folder).files():
         if name not in names:
             (folder / name).unlink()
+
+
+def own_folder(out: Path) -> Path:
+    """Where a process that does not see `out` keeps what it computes for it."""
+    return Path(gettempdir()) / f"episodica-{blake2b(bytes(out), digest_size=6).hexdigest()}"
 
 
 def progress(folder: Path) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from episodica.config import RunConfig
 from episodica.engine.run import run_one
 from episodica.errors import InputError, Interrupted
-from episodica.sweep.executor import Outcome, Stop, Watcher
+from episodica.sweep.executor import LOG, Outcome, Stop, Watcher
 
 
 @dataclass(frozen=True)
@@ -17,15 +17,17 @@ class InTurn:
     def run(self, configs: Sequence[RunConfig], out: Path, watcher: Watcher, stop: Stop) -> Outcome:
         outcome = Outcome()
         for config in configs:
+            watch = watcher(config)
             try:
-                outcome.finished.append((config, run_one(config, out, watcher(config), stop)))
+                outcome.note(config, run_one(config, out, watch, stop))
             except Interrupted:
                 outcome.interrupted = True
                 break
-            except InputError as error:
-                outcome.failed.append((config, error))
             except Exception as error:
-                with suppress(OSError):  # a full disk is one of the reasons to be here
-                    (out / config.run_id / "error.log").write_text(traceback.format_exc())
-                outcome.failed.append((config, error))
+                if not isinstance(error, InputError):  # whose message says it all
+                    with suppress(OSError):  # a full disk is one of the reasons to be here
+                        (out / config.run_id / LOG).write_text(traceback.format_exc())
+                outcome.note(config, error)
+                with suppress(Interrupted):  # nobody listens any more
+                    watch({"event": "failed", "run": config.run_id})
         return outcome

@@ -21,10 +21,14 @@ from episodica.records.files import remove_leftovers
 from episodica.records.results import Results
 from episodica.records.run import RunFolder
 from episodica.sweep.courier import Piece, Sender, keep_only, receive
-from episodica.sweep.executor import Outcome, Stop, Watcher
+from episodica.sweep.executor import LOG, Outcome, Stop, Watcher
 
 SECONDS_BETWEEN_LOOKS = 0.2
 OBJECT_STORE = 256 * 2**20  # bytes, for events and pieces of files
+QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_DEDUP_LOGS_SKIP_REGEX": "A worker died or was killed",
+}  # we say it shorter
 Disk = Literal["auto", "shared", "own"]
 
 
@@ -52,6 +56,7 @@ class OnRay:
                 done = _finished(config, out)
             except InputError as error:
                 outcome.note(config, error)
+                watcher(config)({"event": "failed", "run": config.run_id})
                 continue
             if done is None:
                 waiting.append(config)
@@ -66,7 +71,8 @@ class OnRay:
     @contextmanager
     def _cluster(self) -> Iterator[Any]:
         """Ray, connected; where a host program has connected it already, that is used and left as it is."""
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        for key, value in QUIET.items():
+            os.environ.setdefault(key, value)
         try:
             import ray
         except ImportError:
@@ -207,8 +213,9 @@ class Sweep:
     def _fail(self, job: Job, error: Exception) -> None:
         folder = self.out / job.config.run_id
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "error.log").write_text(traceback.format_exc())
+        (folder / LOG).write_text(traceback.format_exc())
         self.outcome.note(job.config, error)
+        job.tell({"event": "failed", "run": job.config.run_id})
 
 
 def _finished(config: RunConfig, out: Path) -> Results | None:

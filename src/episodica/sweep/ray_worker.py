@@ -3,11 +3,9 @@
 import os
 import shutil
 import socket
-import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +17,7 @@ from episodica.config import resolve
 from episodica.engine.device import keep_freed_memory
 from episodica.errors import Interrupted
 from episodica.records.files import remove_leftovers
-from episodica.sweep.courier import Piece, Sender, progress, receive
+from episodica.sweep.courier import Piece, Sender, own_folder, progress, receive
 from episodica.sweep.executor import Verdict
 from episodica.sweep.in_turn import InTurn
 
@@ -120,11 +118,6 @@ def _run_on_own_disk(order: Order, config: Any, line: Line) -> Verdict:
     with suppress(OSError):  # other runs are still there
         out.rmdir()
     return outcome.verdict()
-
-
-def own_folder(out: Path) -> Path:
-    """Where a worker that does not see `out` keeps what it computes for it."""
-    return Path(tempfile.gettempdir()) / f"episodica-{blake2b(bytes(out), digest_size=6).hexdigest()}"
 
 
 def _progress_of(pieces: list[Piece]) -> str:

@@ -103,6 +103,7 @@ def _hear(connection: Connection, worker: Worker, outcome: Outcome) -> bool:
         worker.process.join()
         error = RuntimeError(f"its process ended with code {worker.process.exitcode}; run the same command again")
         outcome.note(worker.config, error)
+        worker.tell({"event": "failed", "run": worker.config.run_id})
         return True
     if isinstance(said, Mapping):
         worker.tell(said)
