@@ -25,10 +25,11 @@ from episodica.sweep.executor import LOG, Outcome, Stop, Watcher
 
 SECONDS_BETWEEN_LOOKS = 0.2
 OBJECT_STORE = 256 * 2**20  # bytes, for events and pieces of files
-QUIET = {
+MANNERS = {  # of a cluster that is started here, where the user has not chosen others
     "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_DEDUP_LOGS_SKIP_REGEX": "A worker died or was killed",
-}  # we say it shorter
+    "RAY_DEDUP_LOGS_SKIP_REGEX": "A worker died or was killed",  # we say it shorter
+    "RAY_worker_niceness": "0",  # as nice as a run without Ray
+}
 Disk = Literal["auto", "shared", "own"]
 
 
@@ -71,7 +72,7 @@ class OnRay:
     @contextmanager
     def _cluster(self) -> Iterator[Any]:
         """Ray, connected; where a host program has connected it already, that is used and left as it is."""
-        for key, value in QUIET.items():
+        for key, value in MANNERS.items():
             os.environ.setdefault(key, value)
         try:
             import ray

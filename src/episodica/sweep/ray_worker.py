@@ -13,15 +13,16 @@ import ray
 import torch
 from ray.exceptions import RayError
 
-from episodica.config import resolve
+from episodica.config import RunConfig, resolve
 from episodica.engine.device import keep_freed_memory
 from episodica.errors import Interrupted
 from episodica.records.files import remove_leftovers
 from episodica.sweep.courier import Piece, Sender, own_folder, progress, receive
-from episodica.sweep.executor import Verdict
+from episodica.sweep.executor import Outcome, Verdict
 from episodica.sweep.in_turn import InTurn
 
 SECONDS_BETWEEN_LOOKS = 0.5  # at whether the user wants to stop
+MOST_IN_FLIGHT = 4  # posts: a few pieces of files fit into Ray's memory
 
 
 class Order(NamedTuple):
@@ -39,19 +40,18 @@ class Order(NamedTuple):
 
 
 class Line:
-    """From a worker to the driver, and back whether to stop."""
+    """From a worker to the driver, and back whether to stop. Posts arrive in order; training does not wait for them."""
 
     def __init__(self, exchange: Any, run: str) -> None:
         self._exchange, self._run = exchange, run
+        self._posts: list[Any] = []  # that are not answered yet
         self._asked, self._looked = False, 0.0
 
     def say(self, *items: tuple[Any, ...]) -> None:
         """Plain tuples: the exchange does not load our code."""
-        try:
-            self._asked |= ray.get(self._exchange.post.remote(self._run, items))
-        except RayError:  # nobody listens any more
-            raise Interrupted from None
+        self._posts.append(self._exchange.post.remote(self._run, items))
         self._looked = time.monotonic()
+        self._hear(all_but=MOST_IN_FLIGHT)
 
     def tell(self, event: Mapping[str, Any]) -> None:
         self.say(("event", dict(event)))
@@ -59,7 +59,25 @@ class Line:
     def stop(self) -> bool:
         if not self._asked and time.monotonic() - self._looked > SECONDS_BETWEEN_LOOKS:
             self.say()
+        self._hear(all_but=len(self._posts))
         return self._asked
+
+    def arrived(self) -> bool:
+        """Wait until everything has been said; whether to stop."""
+        self._hear(all_but=0)
+        return self._asked
+
+    def _hear(self, all_but: int) -> None:
+        """Take the answers that are there, and wait for the others but for so many."""
+        if not self._posts:
+            return
+        least = len(self._posts) - all_but
+        wait = {"num_returns": least} if least > 0 else {"num_returns": len(self._posts), "timeout": 0}
+        answers, self._posts = ray.wait(self._posts, **wait, fetch_local=True)
+        try:
+            self._asked |= any(ray.get(answers))
+        except RayError:  # nobody listens any more
+            raise Interrupted from None
 
 
 class Worker:
@@ -71,11 +89,14 @@ class Worker:
         line = Line(exchange, config.run_id)
         node = ray.get_runtime_context().get_node_id()
         line.tell({"event": "started", "host": socket.gethostname(), "process": os.getpid(), "node": node})
-        if line.stop():
+        if line.arrived():
             return None
         if order.disk == "shared" or (order.disk == "auto" and (order.out / order.sign).exists()):
-            return InTurn().run([config], order.out, lambda config: line.tell, line.stop).verdict()
-        return _run_on_own_disk(order, config, line)
+            outcome = InTurn().run([config], order.out, lambda config: line.tell, line.stop)
+        else:
+            outcome = _run_on_own_disk(order, config, line)
+        line.arrived()
+        return outcome.verdict()
 
 
 def _settle(order: Order) -> None:
@@ -89,7 +110,7 @@ def _settle(order: Order) -> None:
     torch.set_num_threads(order.threads)
 
 
-def _run_on_own_disk(order: Order, config: Any, line: Line) -> Verdict:
+def _run_on_own_disk(order: Order, config: RunConfig, line: Line) -> Outcome:
     """Begin with the further of what is here and what the driver has; send back what is new with every session."""
     out = own_folder(order.out)
     folder = out / config.run_id
@@ -114,10 +135,11 @@ def _run_on_own_disk(order: Order, config: Any, line: Line) -> Verdict:
     remove_leftovers(folder)
     send()
     line.say(("names", list(sender.files())))
+    line.arrived()
     shutil.rmtree(folder, ignore_errors=True)
     with suppress(OSError):  # other runs are still there
         out.rmdir()
-    return outcome.verdict()
+    return outcome
 
 
 def _progress_of(pieces: list[Piece]) -> str:
