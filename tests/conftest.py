@@ -25,7 +25,7 @@ from episodica.learners.protonet import ProtoNet
 from episodica.models.backbone import Backbone
 from episodica.records.results import Ledger
 from episodica.rng import generator, seeded
-from episodica.sweep.grid import nest
+from episodica.sweep.flat import nest
 from episodica.types import Pool, Pools
 
 settings.register_profile("quick", max_examples=40, deadline=None, derandomize=True)

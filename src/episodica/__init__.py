@@ -22,6 +22,8 @@ from episodica.models.conv4 import Conv4
 from episodica.models.random_layers import lending
 from episodica.models.resnet12 import ResNet12
 from episodica.records.results import Results
+from episodica.sweep.on_ray import OnRay
+from episodica.sweep.side_by_side import SideBySide
 from episodica.types import Embedded, Episodes, Pool, Pools, Shape
 
 __all__ = [
@@ -35,6 +37,7 @@ __all__ = [
     "Learner",
     "Memory",
     "Method",
+    "OnRay",
     "Pool",
     "Pools",
     "ProtoNet",
@@ -43,6 +46,7 @@ __all__ = [
     "Results",
     "RunConfig",
     "Shape",
+    "SideBySide",
     "Source",
     "Step",
     "TaskStream",

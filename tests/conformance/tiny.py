@@ -14,7 +14,8 @@ from torch import Tensor
 from episodica.config import RunConfig
 from episodica.errors import InputError
 from episodica.registry import components, find, settings_of
-from episodica.sweep.grid import Recipe, plan
+from episodica.sweep.grid import plan
+from episodica.sweep.recipe import Recipe
 
 SESSIONS, EPOCHS, EPISODES = 3, 2, 2
 STEPS = EPOCHS * EPISODES

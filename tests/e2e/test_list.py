@@ -5,7 +5,7 @@ import pytest
 from e2e.conftest import Command
 from episodica.config import paths
 from episodica.registry import components
-from episodica.sweep.grid import packaged_recipes
+from episodica.sweep.recipe import packaged_recipes
 
 PARTS = {"methods": "method", "learners": "learner", "backbones": "backbone", "datasets": "dataset"}
 SECTIONS = {"methods": "method", "learners": "learner", "backbones": "backbone", "datasets": "data"}

@@ -145,6 +145,13 @@ def test_an_option_keeps_the_cases_of_a_recipe_that_agree_with_it(recipe: Path, 
     assert [(run["config"]["seed"], run["config"]["method"]["p"]) for run in runs] == [(s, 0.4) for s in (3, 4, 5)]
 
 
+def test_runs_can_be_picked_repeated_and_scaled(command: Command) -> None:
+    options = ["--only", "method.name=erd,ft", "--only=seed=1", "--orders", 2, "--seeds", 2, "--scale", 0.05]
+    runs = json.loads(command("run", "table_ci", *options, "--dry-run", "--json").out)
+    found = [(c["method"]["name"], c["stream"]["seed"], c["seed"], c["scale"]) for c in (run["config"] for run in runs)]
+    assert found == [(method, order, 1, 0.05) for method in ("ft", "erd") for order in (0, 1)]
+
+
 def test_a_failed_run_is_named_and_stops_no_other(
     recipe: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,9 +166,9 @@ def test_a_failed_run_is_named_and_stops_no_other(
     failed = [path.name for path in out.iterdir() if path.name.startswith("erd-")]
     assert said.code == 1
     assert len(failed) == RUNS / 2
-    assert "RuntimeError: [no] luck (details in error.log of its folder)" in said.text
+    assert "RuntimeError: [no] luck" in said.text
     for name in failed:
-        assert name in said.err
+        assert f"{name}, log: {out / name / 'error.log'}" in said.err
         assert "RuntimeError: [no] luck" in (out / name / "error.log").read_text()
     assert "ft seed=0" in said.text
     assert "Traceback" not in said.text

@@ -11,7 +11,7 @@ from episodica.errors import InputError
 from episodica.methods.method import Method
 from episodica.models.conv4 import Conv4
 from episodica.registry import components, settings_of
-from episodica.sweep.grid import flatten, nest
+from episodica.sweep.flat import flatten, nest
 
 DEFAULTS = flatten(resolve({}).tree())
 INDIFFERENT = {"data.root", "device", "threads", "kernels", "train.log_every", "train.checkpoint_seconds"}

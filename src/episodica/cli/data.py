@@ -19,7 +19,8 @@ from episodica.engine.problem import split_of
 from episodica.errors import InputError
 from episodica.records.catalogue import amount, cache_report, data_table, inspection_report
 from episodica.registry import find
-from episodica.sweep.grid import Recipe, packaged_recipes, plan
+from episodica.sweep.grid import plan
+from episodica.sweep.recipe import Recipe, packaged_recipes
 
 data = App(name="data", help="Look at data sets before they are trained on.")
 app.command(data)

@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import torch
 import yaml
@@ -23,14 +23,35 @@ from episodica.report.aggregate import lines
 from episodica.report.figures.canvas import save
 from episodica.report.figures.curves import curves
 from episodica.report.screen import results_tables
-from episodica.sweep.grid import default_recipe, load_recipe, plan
-from episodica.sweep.local import run_all
-from episodica.sweep.side_by_side import processes_for, run_side_by_side
+from episodica.sweep.executor import LOG, Executor, Outcome
+from episodica.sweep.grid import plan
+from episodica.sweep.on_ray import Disk, OnRay
+from episodica.sweep.recipe import default_recipe, load_recipe
+from episodica.sweep.selection import Only
+from episodica.sweep.side_by_side import local
 
 
 @app.command(usage="Usage: episodica run [RECIPE] [--key.path VALUE ...] [OPTIONS]")
 def run(
     *tokens: Tokens,
+    only: Annotated[
+        list[str] | None,
+        Parameter(help="keep runs with these values, such as method.name=erd,ft; several must all hold", negative=""),
+    ] = None,
+    orders: Annotated[int | None, Parameter(help="repeat each run with so many orders of the classes")] = None,
+    seeds: Annotated[int | None, Parameter(help="repeat each run with so many seeds")] = None,
+    on: Annotated[Literal["local", "ray"], Parameter(help="processes of this machine, or a Ray cluster")] = "local",
+    address: Annotated[
+        str | None, Parameter(help="with --on ray: auto or HOST:PORT of a cluster; by default one is started here")
+    ] = None,
+    cpus: Annotated[int | None, Parameter(help="with --on ray: CPUs, and threads, of each run (1)")] = None,
+    gpus: Annotated[float | None, Parameter(help="with --on ray: GPUs of each run (0)")] = None,
+    disk: Annotated[
+        Disk | None,
+        Parameter(
+            help="with --on ray: workers write to the shared --out, or to their own disk, and it is copied (auto)"
+        ),
+    ] = None,
     out: Annotated[Path, Parameter(help="folder in which each run has a folder of its own")] = Path("runs"),
     dry_run: Annotated[bool, Parameter(help="print the resolved runs and stop", negative="")] = False,
     as_json: Annotated[bool, Parameter(name="--json", help="with --dry-run: as a JSON list", negative="")] = False,
@@ -44,12 +65,12 @@ def run(
     """
     name, overrides = parse(tokens)
     recipe = load_recipe(name or default_recipe(overrides))
-    configs = plan(recipe, overrides)
+    configs = plan(recipe, overrides, [Only.parse(text) for text in only or []], orders, seeds)
     if as_json and not dry_run:
         raise InputError("--json goes with --dry-run: results are in results.json of each run folder")
     if dry_run:
         return _show_plan(configs, as_json)
-    return _run_all(recipe.name, configs, out)
+    return _run_all(recipe.name, configs, out, _executor(configs, on, address, cpus, gpus, disk))
 
 
 def _show_plan(configs: Sequence[RunConfig], as_json: bool) -> int:
@@ -61,25 +82,45 @@ def _show_plan(configs: Sequence[RunConfig], as_json: bool) -> int:
     return OK
 
 
-def _run_all(name: str, configs: Sequence[RunConfig], out: Path) -> int:
+def _executor(
+    configs: Sequence[RunConfig],
+    on: str,
+    address: str | None,
+    cpus: int | None,
+    gpus: float | None,
+    disk: Disk | None,
+) -> Executor:
+    if on == "ray":
+        return OnRay(address, 1 if cpus is None else cpus, gpus or 0, disk or "auto")
+    given = {"address": address, "cpus": cpus, "gpus": gpus, "disk": disk}
+    for option, value in given.items():
+        if value is not None:
+            raise InputError(f"--{option} goes with --on ray; here, --threads says how many threads a run has")
+    return local(configs, torch.get_num_threads())
+
+
+def _run_all(name: str, configs: Sequence[RunConfig], out: Path, executor: Executor) -> int:
     keep_freed_memory()
     with stopping_gently(complaints.print) as stop, ProgressBars(screen, labels(configs)) as bars:
-        processes = processes_for(configs, torch.get_num_threads())
-        if processes > 1:
-            outcome = run_side_by_side(configs, out, bars.follow, stop, processes)
-        else:
-            outcome = run_all(configs, out, bars.follow, stop)
+        outcome = executor.run(configs, out, bars.follow, stop)
     if outcome.finished:
         _show_results(name, outcome.finished, out)
-    failures: dict[str, list[str]] = {}
-    for config, error in outcome.failed:
-        failures.setdefault(one_line(error), []).append(config.run_id)
-    for message, runs in failures.items():
-        complaints.print(f"[red]failed ({', '.join(runs)}):[/] {escape(message)}", soft_wrap=True)
+    _name_failures(outcome, out)
     if outcome.interrupted:
         screen.print("Interrupted; everything is saved. Run the same command again to continue.")
         return INTERRUPTED
     return exit_code(outcome.failed[0][1]) if outcome.failed else OK
+
+
+def _name_failures(outcome: Outcome, out: Path) -> None:
+    """Runs that failed for the same reason together, each with its log where there is one."""
+    failures: dict[str, list[str]] = {}
+    for config, error in outcome.failed:
+        log = out / config.run_id / LOG
+        told = log.exists() and not isinstance(error, InputError)
+        failures.setdefault(one_line(error), []).append(f"{config.run_id}, log: {log}" if told else config.run_id)
+    for message, runs in failures.items():
+        complaints.print(f"[red]failed ({'; '.join(runs)}):[/] {escape(message)}", soft_wrap=True, highlight=False)
 
 
 def _show_results(name: str, runs: Sequence[Any], out: Path) -> None:

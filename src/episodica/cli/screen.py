@@ -37,7 +37,7 @@ def one_line(error: BaseException) -> str:
         return "the disk is full (no space left); free some and run the same command again to continue"
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}: {error.filename}; run the same command again to continue"
-    return f"{type(error).__name__}: {error} (details in error.log of its folder)"
+    return f"{type(error).__name__}: {error}"
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from episodica.data.housekeeping import Entry, entries
 from episodica.data.inspection import Inspection
 from episodica.errors import InputError
 from episodica.registry import components, settings_of
-from episodica.sweep.grid import packaged_recipes
+from episodica.sweep.recipe import packaged_recipes
 
 LISTED = 10  # unreadable or duplicate images shown on the screen; --json has all
 KINDS = {

@@ -6,7 +6,7 @@ from typing import Any
 
 from episodica.config import NOT_IN_THE_NUMBERS, RunConfig, resolve
 from episodica.records.results import Results
-from episodica.sweep.grid import flatten
+from episodica.sweep.flat import flatten
 
 Run = tuple[RunConfig, Results]
 METRICS = {"meta_test": "unseen classes (meta-test)", "seen": "seen classes (mean of the tasks)"}

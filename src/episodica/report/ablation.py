@@ -7,7 +7,7 @@ from typing import Any
 from episodica.config import resolve
 from episodica.records.comparison import identity
 from episodica.report.aggregate import Line
-from episodica.sweep.grid import flatten
+from episodica.sweep.flat import flatten
 
 
 @dataclass(frozen=True)

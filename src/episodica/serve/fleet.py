@@ -12,7 +12,7 @@ from typing import Any
 from episodica.config import NOT_IN_THE_NUMBERS
 from episodica.serve.following import Stamp
 from episodica.serve.run_watch import WatchedRun
-from episodica.sweep.grid import flatten
+from episodica.sweep.flat import flatten
 
 DEPTH = 5  # folders below the one that is watched
 BETWEEN_SEARCHES = 3.0  # seconds; looking into known runs is cheaper than searching for new ones

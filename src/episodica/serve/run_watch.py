@@ -12,7 +12,7 @@ from episodica.records.results import Session
 from episodica.serve.following import Lines, Stamp, read_some
 from episodica.serve.pace import Schedule, done, seconds_left
 from episodica.serve.told import Told, finite_row
-from episodica.sweep.grid import flatten
+from episodica.sweep.flat import flatten
 
 State = Literal["running", "finished", "interrupted", "failed", "waiting"]
 STILL = 60.0  # seconds without a movement after which a run whose lock we cannot see counts as stopped

@@ -5,8 +5,9 @@ the other; the fused kernels keep all threads busy, and gain nothing.
 """
 
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -21,12 +22,18 @@ from episodica.engine.device import keep_freed_memory, pick_device
 from episodica.engine.fused.accelerate import accelerate
 from episodica.engine.problem import new_learner
 from episodica.engine.trainer import Tell
-from episodica.errors import InputError, Interrupted
-from episodica.records.results import Results
-from episodica.sweep.local import Outcome, Watcher, run_all
+from episodica.errors import Interrupted
+from episodica.sweep.executor import Executor, Outcome, Stop, Watcher
+from episodica.sweep.in_turn import InTurn
 
 SECONDS_BETWEEN_LOOKS = 0.2  # at whether the user wants to stop
 CPU = torch.device("cpu")
+
+
+def local(configs: Sequence[RunConfig], cores: int) -> Executor:
+    """The faster of the ways to use this machine."""
+    processes = processes_for(configs, cores)
+    return SideBySide(processes) if processes > 1 else InTurn()
 
 
 def processes_for(configs: Sequence[RunConfig], cores: int) -> int:
@@ -55,36 +62,37 @@ class Worker(NamedTuple):
     tell: Tell
 
 
-def run_side_by_side(
-    configs: Sequence[RunConfig], out: Path, watcher: Watcher, stop: Callable[[], bool], processes: int
-) -> Outcome:
-    """What `run_all` does, with so many runs at a time. A process that dies takes no other run with it."""
-    context = get_context("spawn")
-    asked, waiting, outcome = context.Event(), list(configs), Outcome()
-    working: dict[Connection, Worker] = {}
-    try:
-        while working or (waiting and not stop()):
-            while waiting and len(working) < processes and not stop():
-                config = waiting.pop(0)
-                ours, theirs = context.Pipe(duplex=False)
-                process = context.Process(target=_work, args=(config.tree(), out, theirs, asked))
-                process.start()
-                theirs.close()
-                working[ours] = Worker(config, process, watcher(config))
-            for ready in wait(list(working), SECONDS_BETWEEN_LOOKS):
-                assert isinstance(ready, Connection)
-                if _hear(ready, working[ready], outcome):
-                    working.pop(ready).process.join()
-            if stop():
-                asked.set()
-    finally:
-        for worker in working.values():
-            worker.process.kill()
-            worker.process.join()
-    outcome.interrupted |= bool(waiting)
-    place = {config.run_id: i for i, config in enumerate(configs)}
-    outcome.finished.sort(key=lambda done: place[done[0].run_id])
-    return outcome
+@dataclass(frozen=True)
+class SideBySide:
+    """So many runs at a time. A process that dies takes no other run with it."""
+
+    processes: int
+
+    def run(self, configs: Sequence[RunConfig], out: Path, watcher: Watcher, stop: Stop) -> Outcome:
+        context = get_context("spawn")
+        asked, waiting, outcome = context.Event(), list(configs), Outcome()
+        working: dict[Connection, Worker] = {}
+        try:
+            while working or (waiting and not stop()):
+                while waiting and len(working) < self.processes and not stop():
+                    config = waiting.pop(0)
+                    ours, theirs = context.Pipe(duplex=False)
+                    process = context.Process(target=_work, args=(config.tree(), out, theirs, asked))
+                    process.start()
+                    theirs.close()
+                    working[ours] = Worker(config, process, watcher(config))
+                for ready in wait(list(working), SECONDS_BETWEEN_LOOKS):
+                    assert isinstance(ready, Connection)
+                    if _hear(ready, working[ready], outcome):
+                        working.pop(ready).process.join()
+                if stop():
+                    asked.set()
+        finally:
+            for worker in working.values():
+                worker.process.kill()
+                worker.process.join()
+        outcome.interrupted |= bool(waiting)
+        return outcome.in_order_of(configs)
 
 
 def _hear(connection: Connection, worker: Worker, outcome: Outcome) -> bool:
@@ -94,17 +102,13 @@ def _hear(connection: Connection, worker: Worker, outcome: Outcome) -> bool:
     except EOFError:
         worker.process.join()
         error = RuntimeError(f"its process ended with code {worker.process.exitcode}; run the same command again")
-        outcome.failed.append((worker.config, error))
+        outcome.note(worker.config, error)
+        worker.tell({"event": "failed", "run": worker.config.run_id})
         return True
     if isinstance(said, Mapping):
         worker.tell(said)
         return False
-    if isinstance(said, Results):
-        outcome.finished.append((worker.config, said))
-    elif isinstance(said, Exception):
-        outcome.failed.append((worker.config, said))
-    else:
-        outcome.interrupted = True
+    outcome.note(worker.config, said)
     return True
 
 
@@ -120,15 +124,6 @@ def _work(tree: dict[str, Any], out: Path, connection: Connection, asked: Event)
         except OSError:  # nobody listens any more
             raise Interrupted from None
 
-    outcome = run_all([resolve(tree)], out, lambda config: tell, asked.is_set)
+    outcome = InTurn().run([resolve(tree)], out, lambda config: tell, asked.is_set)
     with suppress(OSError):
-        connection.send(_verdict(outcome))
-
-
-def _verdict(outcome: Outcome) -> Results | Exception | None:
-    for _, results in outcome.finished:
-        return results
-    for _, error in outcome.failed:
-        sure_to_arrive = isinstance(error, InputError | OSError)  # other errors may not survive the way
-        return error if sure_to_arrive else RuntimeError(f"{type(error).__name__}: {error}")
-    return None
+        connection.send(outcome.verdict())

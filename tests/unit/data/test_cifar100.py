@@ -5,7 +5,7 @@ from episodica.config import resolve
 from episodica.data.cifar100 import CIFAR100
 from episodica.engine.problem import split_of
 from episodica.errors import InputError
-from episodica.sweep.grid import nest
+from episodica.sweep.flat import nest
 from unit.data.layouts import cifar, dump, nested, packed, picture
 
 CLASSES, TRAIN, TEST = 6, 3, 2

@@ -10,7 +10,7 @@ from episodica.data.folder import Folder
 from episodica.data.inspection import inspect
 from episodica.engine.problem import split_of
 from episodica.errors import InputError
-from episodica.sweep.grid import nest
+from episodica.sweep.flat import nest
 from unit.data.layouts import class_folders, packed, picture, published_folders, write_png
 
 CLASSES = ("ant", "bee", "cat", "dog")

@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from episodica.config import resolve
-from episodica.sweep.grid import nest
+from episodica.sweep.flat import nest
 
 
 class FakeRun:

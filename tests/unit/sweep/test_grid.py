@@ -3,7 +3,9 @@ import yaml
 
 from episodica.config import resolve
 from episodica.errors import InputError
-from episodica.sweep.grid import Recipe, default_recipe, flatten, load_recipe, nest, packaged_recipes, plan
+from episodica.sweep.flat import flatten, nest
+from episodica.sweep.grid import plan
+from episodica.sweep.recipe import Recipe, default_recipe, load_recipe, packaged_recipes
 
 NAMES = {"data.name": "glyphs", "backbone.name": "conv4", "learner.name": "protonet"}
 CASES = ({"method.name": "ft"}, {"method.name": "erd"}, {"method.name": "joint", "train.episodes_per_step": 2})
@@ -21,7 +23,9 @@ def write(tmp_path):
 
 def planned(base=None, cases=CASES, **overrides) -> list[dict]:
     """What the runs of a recipe say, flat."""
-    return [flatten(config.tree()) for config in plan(Recipe("r", base=NAMES | (base or {}), cases=cases), overrides)]
+    return [
+        flatten(config.tree()) for config in plan(Recipe("r", base=NAMES | (base or {}), groups=(cases,)), overrides)
+    ]
 
 
 def values(runs: list[dict], *fields: str) -> list[tuple]:
@@ -129,7 +133,49 @@ def test_a_packaged_recipe_can_be_planned(name):
 def test_a_recipe_is_read_from_a_file(write):
     recipe = load_recipe(write(yaml.safe_dump({"about": "mine", "axes": {"seed": [1, 2]}, "cases": list(CASES)})))
     assert (recipe.name, recipe.about) == ("own", "mine")
-    assert (recipe.base, recipe.axes, recipe.cases) == ({}, {"seed": [1, 2]}, CASES)
+    assert (recipe.base, recipe.groups) == ({}, (CASES, ({"seed": 1}, {"seed": 2})))
+
+
+def test_every_case_of_a_group_goes_with_every_case_of_the_others(write):
+    cases = {"order": [{"stream.seed": 0}, {"stream.seed": 1, "stream.tasks": 4}], "method": list(CASES)}
+    recipe = load_recipe(write(yaml.safe_dump({"cases": cases}, sort_keys=False)))
+    found = [flatten(config.tree()) for config in plan(recipe, {})]
+    assert values(found, "stream.seed", "stream.tasks", "method.name", "train.episodes_per_step") == [
+        *((0, 16, method, steps) for method, steps in (("ft", 1), ("erd", 1), ("joint", 2))),
+        *((1, 4, method, steps) for method, steps in (("ft", 1), ("erd", 1), ("joint", 2))),
+    ]
+
+
+def test_a_name_that_no_case_has_takes_their_place_in_its_own_group_only():
+    orders = ({"stream.seed": 3}, {"stream.seed": 4})
+    found = plan(Recipe("r", groups=(orders, CASES)), {"method.name": "ida"})
+    assert [(config.method.name, config.stream.seed) for config in found] == [("ida", 3), ("ida", 4)]
+
+
+def test_a_list_within_a_case_is_an_axis_of_that_case_and_its_names_can_be_chosen():
+    cases = ({"method.name": ["ft", "erd"], "seed": [1, 2]}, {"method.name": "joint"})
+    assert values(planned(cases=cases), "method.name", "seed") == [
+        *(("ft", 1), ("ft", 2), ("erd", 1), ("erd", 2), ("joint", 0))
+    ]
+    assert values(planned(cases=cases, **{"method.name": "erd"}), "method.name", "seed") == [("erd", 1), ("erd", 2)]
+
+
+def test_a_recipe_can_be_like_another(write):
+    cases = "cases: [{method.name: ft}]"
+    settings = load_recipe("cifar100_16")
+    same = load_recipe(write("like: cifar100_16\nabout: same\nstream: {seed: 3}"))
+    assert (same.name, same.about, same.groups) == ("own", "same", settings.groups)
+    assert same.base == settings.base | {"stream.seed": 3}
+    other = load_recipe(write(f"like: cifar100_16\n{cases}"))
+    assert (other.about, other.base, other.groups) == ("", settings.base, (({"method.name": "ft"},),))
+
+
+def test_a_recipe_that_is_like_itself_or_like_nothing_is_refused(write):
+    path = write("")
+    with pytest.raises(InputError, match="is like itself"):
+        load_recipe(write(f"like: {path}"))
+    with pytest.raises(InputError, match='unknown recipe "cifar100_61"'):
+        load_recipe(write("like: cifar100_61"))
 
 
 @pytest.mark.parametrize(
@@ -140,6 +186,7 @@ def test_a_recipe_is_read_from_a_file(write):
         ("cases: 3", "cases must be a list of mappings"),
         ("cases: []", "cases must be a list of mappings"),
         ("cases: [ft]", "cases must be a list of mappings"),
+        ("cases: {data: {data.name: cub}}", "cases must be a list of mappings"),
         ("axes: [1]", "axes must map key paths to lists"),
         ("axes: {seed: 1}", "axes must map key paths to lists"),
         ("axes: {seed: []}", "axes must map key paths to lists"),

@@ -11,8 +11,8 @@ import torch
 
 from conformance.tiny import outcome, tiny
 from episodica.config import RunConfig
-from episodica.sweep.local import run_all
-from episodica.sweep.side_by_side import processes_for, run_side_by_side
+from episodica.sweep.in_turn import InTurn
+from episodica.sweep.side_by_side import SideBySide, local, processes_for
 
 
 @pytest.fixture(autouse=True)
@@ -37,6 +37,7 @@ def grid(**changes: Any) -> list[RunConfig]:
 def test_several_cores_are_shared_where_plain_torch_computes() -> None:
     assert processes_for(grid(), cores=2) == 2
     assert processes_for(grid(), cores=1) == 1
+    assert (local(grid(), cores=2), local(grid(), cores=1)) == (SideBySide(2), InTurn())
 
 
 def test_fewer_runs_than_cores_get_all_threads_each() -> None:
@@ -55,16 +56,15 @@ def test_fused_kernels_get_all_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_results_events_and_files_are_those_of_runs_one_after_another(tmp_path: Path) -> None:
     good, bad = grid(), tiny({"threads": None, "data.per_class": 9})
     events: list[tuple[str, Mapping[str, Any]]] = []
-    found = run_side_by_side(
+    found = SideBySide(processes=2).run(
         [good[0], bad, good[1]],
         tmp_path / "both",
         lambda config: lambda event: events.append((config.run_id, event)),
         never,
-        processes=2,
     )
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    expected = run_all([good[0], bad, good[1]], tmp_path / "one", ignoring, never)
+    expected = InTurn().run([good[0], bad, good[1]], tmp_path / "one", ignoring, never)
     torch.set_num_threads(threads)
     assert [config.run_id for config, _ in found.finished] == [config.run_id for config in good]
     assert [(config.run_id, str(e)) for config, e in found.failed] == [(bad.run_id, str(e)) for _, e in expected.failed]
@@ -89,7 +89,7 @@ def test_a_killed_process_is_a_failed_run_and_a_wish_to_stop_is_heard(tmp_path: 
 
         return watch
 
-    found = run_side_by_side([killed, stopped, never_begun], tmp_path, watcher, lambda: stopped in begun, processes=1)
+    found = SideBySide(1).run([killed, stopped, never_begun], tmp_path, watcher, lambda: stopped in begun)
     assert found.interrupted
     assert found.finished == []
     assert never_begun not in begun

@@ -1,0 +1,78 @@
+"""A run folder on its way between two disks, in pieces that need little memory; what arrives is whole or not there."""
+
+from collections.abc import Collection, Iterator
+from hashlib import blake2b
+from pathlib import Path
+from tempfile import gettempdir
+from typing import NamedTuple
+
+PIECE = 2**24  # bytes
+LEFT_BEHIND = (".lock", ".part")  # a lock and half-written files belong to the process that made them
+
+
+class Piece(NamedTuple):
+    name: str  # of the file, below the folder
+    content: bytes
+    last: bool
+
+
+class Sender:
+    """Sends what is new or has changed since it was sent or received."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._known: dict[str, tuple[int, int]] = {}
+
+    def files(self) -> dict[str, tuple[int, int]]:
+        """Each file with its version. The JSON of a checkpoint says that its tensors are there, so it is sent later."""
+        found = [path for path in self._folder.rglob("*") if path.is_file() and not path.name.endswith(LEFT_BEHIND)]
+        states = {path: path.stat() for path in sorted(found, key=lambda path: (path.suffix == ".json", path))}
+        return {str(p.relative_to(self._folder)): (state.st_mtime_ns, state.st_size) for p, state in states.items()}
+
+    def changed(self) -> Iterator[Piece]:
+        for name, version in self.files().items():
+            if self._known.get(name) != version:
+                yield from _pieces(name, self._folder / name)
+                self._known[name] = version
+
+    def is_up_to_date(self) -> None:
+        """The other side has all that is here."""
+        self._known = self.files()
+
+
+def _pieces(name: str, path: Path) -> Iterator[Piece]:
+    with path.open("rb") as file:
+        content, last = file.read(PIECE), False
+        while not last:
+            following = file.read(PIECE)
+            last = not following
+            yield Piece(name, content, last)
+            content = following
+
+
+def receive(piece: Piece, folder: Path) -> None:
+    """Pieces of a file come one after another; it takes its place with the last."""
+    path = folder / piece.name
+    part = path.with_name(f".{path.name}.arriving.part")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with part.open("ab") as file:
+        file.write(piece.content)
+    if piece.last:
+        part.replace(path)
+
+
+def keep_only(names: Collection[str], folder: Path) -> None:
+    """Remove files that the other side no longer has."""
+    for name in Sender(folder).files():
+        if name not in names:
+            (folder / name).unlink()
+
+
+def own_folder(out: Path) -> Path:
+    """Where a process that does not see `out` keeps what it computes for it."""
+    return Path(gettempdir()) / f"episodica-{blake2b(bytes(out), digest_size=6).hexdigest()}"
+
+
+def progress(folder: Path) -> str:
+    """The name of the last checkpoint, which says how far a run has come; empty where there is none."""
+    return max((path.stem for path in folder.glob("checkpoints/*.json")), default="")

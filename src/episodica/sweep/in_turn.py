@@ -1,0 +1,33 @@
+"""One run after another, in this process and with all its threads."""
+
+import traceback
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from episodica.config import RunConfig
+from episodica.engine.run import run_one
+from episodica.errors import InputError, Interrupted
+from episodica.sweep.executor import LOG, Outcome, Stop, Watcher
+
+
+@dataclass(frozen=True)
+class InTurn:
+    def run(self, configs: Sequence[RunConfig], out: Path, watcher: Watcher, stop: Stop) -> Outcome:
+        outcome = Outcome()
+        for config in configs:
+            watch = watcher(config)
+            try:
+                outcome.note(config, run_one(config, out, watch, stop))
+            except Interrupted:
+                outcome.interrupted = True
+                break
+            except Exception as error:
+                if not isinstance(error, InputError):  # whose message says it all
+                    with suppress(OSError):  # a full disk is one of the reasons to be here
+                        (out / config.run_id / LOG).write_text(traceback.format_exc())
+                outcome.note(config, error)
+                with suppress(Interrupted):  # nobody listens any more
+                    watch({"event": "failed", "run": config.run_id})
+        return outcome
