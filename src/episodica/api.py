@@ -8,6 +8,7 @@ from episodica.config import RunConfig
 from episodica.engine.run import stopping_gently
 from episodica.engine.trainer import Tell
 from episodica.records.results import Results
+from episodica.records.run import announce
 from episodica.sweep import grid
 from episodica.sweep.executor import Executor
 from episodica.sweep.in_turn import InTurn
@@ -48,6 +49,7 @@ def run(
     By default one run after another; `executor` may be `SideBySide(processes=2)` or `OnRay(address="auto")`.
     """
     configs = plan(recipe, overrides, only=only, orders=orders, seeds=seeds)
+    announce(configs, Path(out))
     with stopping_gently() as stop:
         outcome = (executor or InTurn()).run(configs, Path(out), lambda config: watch, stop)
     if outcome.failed:

@@ -19,6 +19,7 @@ from episodica.engine.run import stopping_gently
 from episodica.errors import InputError
 from episodica.records.comparison import labels
 from episodica.records.progress import ProgressBars
+from episodica.records.run import announce
 from episodica.report.aggregate import lines
 from episodica.report.figures.canvas import save
 from episodica.report.figures.curves import curves
@@ -101,6 +102,7 @@ def _executor(
 
 def _run_all(name: str, configs: Sequence[RunConfig], out: Path, executor: Executor) -> int:
     keep_freed_memory()
+    announce(configs, out)
     with stopping_gently(complaints.print) as stop, ProgressBars(screen, labels(configs)) as bars:
         outcome = executor.run(configs, out, bars.follow, stop)
     if outcome.finished:

@@ -5,6 +5,7 @@ Everything is text, NumPy arrays or safetensors; nothing is pickled. One process
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -113,6 +114,15 @@ class RunFolder:
     def write_episodes(self, session: int, accuracies: Mapping[str, np.ndarray]) -> None:
         path = self.path / "episodes" / f"session-{session + 1:03d}.npz"
         write_atomically(path, lambda part: np.savez_compressed(part, **dict(accuracies)))  # type: ignore[arg-type]
+
+
+def announce(configs: Sequence[RunConfig], out: Path) -> None:
+    """A folder with its config for each run of a grid, before any begins: pages and reports show what is to come."""
+    for config in configs:
+        path = out / config.run_id / "config.yaml"
+        with suppress(OSError):  # the run itself will say what is wrong with the folder
+            if not path.exists():
+                write_text(path, yaml.safe_dump(config.tree(), sort_keys=False))
 
 
 class EventLog:

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import yaml
 
+from episodica.config import resolve
 from episodica.errors import FolderInUse, InputError
 from episodica.records.results import Ledger
-from episodica.records.run import EventLog, RunFolder, load_config, load_results
+from episodica.records.run import EventLog, RunFolder, announce, load_config, load_results
 
 
 @pytest.fixture
@@ -128,3 +129,14 @@ def test_a_log_that_was_lost_starts_anew(tmp_path):
 def test_the_config_is_plain_yaml(tmp_path, config):
     with RunFolder(tmp_path, config) as folder:
         assert yaml.safe_load((folder.path / "config.yaml").read_text()) == config.tree()
+
+
+def test_announced_runs_are_there_before_they_begin_and_what_is_there_stays(tmp_path):
+    config = resolve({})
+    announce([config], tmp_path)
+    path = tmp_path / config.run_id / "config.yaml"
+    assert load_config(path).run_id == config.run_id
+    path.write_text(path.read_text() + "# touched\n")
+    announce([config], tmp_path)
+    assert path.read_text().endswith("# touched\n")
+    announce([config], path)  # no folder: it is the run's to complain

@@ -8,6 +8,7 @@ from episodica.report.aggregate import Line
 from episodica.report.figures.canvas import colours, grid, styled
 
 ARRANGED = ("seen", "meta_test")
+HANDLE, LETTER = 0.6, 0.075  # inches that a name takes in a legend
 
 
 @styled
@@ -56,10 +57,12 @@ def count_sessions(axes: Any, last: int) -> None:
 
 
 def legend(figure: Any, panels: Sequence[Any]) -> None:
-    """Below all panels, each name once: a phone has no room beside them."""
+    """Below all panels, each name once, as many beside each other as fit: a phone has no room beside the panels."""
     named = {name: handle for axes in panels for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)}
     if named:
-        figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=min(len(named), 4), fontsize=9)
+        room = figure.get_figwidth() / (HANDLE + LETTER * max(map(len, named)))
+        columns = max(1, min(len(named), int(room)))
+        figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=columns, fontsize=9)
 
 
 def _accuracy(lines: Sequence[Line]) -> str:
