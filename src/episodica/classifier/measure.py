@@ -61,6 +61,7 @@ def measure(
         shots=of_learned.shots if of_learned else 0,
         few_shot=of_learned.accuracy if of_learned else None,
         unseen=of_unseen.accuracy if of_unseen else None,
+        unseen_way=min(WAY, len(unseen)),
         unknown_auroc=_unknown_auroc(alone, held_out, labels, unseen),
     )
     return found, _calibration(alone, held_out, labels, of_unseen or of_learned)

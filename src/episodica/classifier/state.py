@@ -35,6 +35,7 @@ class Measured(Section):
     """learned classes in few-shot questions: exemplars are support, held-out images are asked"""
     unseen: float | None
     """the same for classes that were held out of training"""
+    unseen_way: int
     unknown_auroc: float | None
     """how often an image of a class that the model does not know looks stranger than one of a class that it does"""
 

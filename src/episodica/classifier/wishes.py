@@ -38,6 +38,7 @@ ELSEWHERE = {
 }
 
 Method = Literal["erd", "ft"]
+Existing = Literal["merge", "refuse"]
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Wishes:
     keep: int | None = None  # images of each class
     budget: int | None = None  # images of all classes together
     method: Method = "erd"
-    existing: Literal["merge", "refuse"] = "refuse"
+    existing: Existing = "refuse"
     epochs: int | None = None
     unseen: int | None = None  # classes of the first call to hold out of training
     overrides: Mapping[str, Any] = field(default_factory=dict)  # any field of the config, by its path
