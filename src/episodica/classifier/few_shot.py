@@ -3,8 +3,9 @@
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from typing import Any, Self
+from weakref import finalize
 
 import numpy as np
 from torch import Tensor
@@ -51,7 +52,7 @@ class FewShotClassifier:
 
     def fit(self, X: Sequence[Picture] | Tensor, y: Sequence[Any]) -> Self:  # noqa: N803 - scikit-learn's name
         """Forget everything, then learn these classes by training."""
-        self._place = TemporaryDirectory(prefix="episodica-")
+        self._start_anew()
         return self.partial_fit(X, y)
 
     def partial_fit(self, X: Sequence[Picture] | Tensor, y: Sequence[Any]) -> Self:  # noqa: N803
@@ -117,17 +118,22 @@ class FewShotClassifier:
         model = ModelFolder(path)
         record = model.state().record
         loaded = cls(keep=record.keep, budget=record.budget)
-        loaded._place = TemporaryDirectory(prefix="episodica-")
-        target = loaded._folder().path
-        shutil.copytree(model.path, target, ignore=shutil.ignore_patterns(".lock", "work"))
+        loaded._start_anew()
+        shutil.copytree(model.path, loaded._folder().path, ignore=shutil.ignore_patterns(".lock", "work"))
         return loaded
 
-    _place: "TemporaryDirectory[str] | None" = None
+    _place: Path | None = None
+
+    def _start_anew(self) -> None:
+        """A folder that goes with this object."""
+        self._place = Path(mkdtemp(prefix="episodica-"))
+        finalize(self, shutil.rmtree, self._place, ignore_errors=True)
 
     def _folder(self) -> ModelFolder:
         if self._place is None:
-            self._place = TemporaryDirectory(prefix="episodica-")
-        return ModelFolder(Path(self._place.name) / "model")
+            self._start_anew()
+        assert self._place is not None
+        return ModelFolder(self._place / "model")
 
     def _wishes(self) -> Wishes:
         return Wishes(
