@@ -21,6 +21,9 @@ from episodica.errors import InputError
 
 BATCH = 250
 
+Pictures = Sequence[Picture] | np.ndarray | Tensor
+Labels = Sequence[Any] | np.ndarray
+
 
 class NotFitted(InputError, AttributeError):
     """Asked before it has learned anything."""
@@ -50,42 +53,42 @@ class FewShotClassifier:
         self.existing: Existing = existing
         self.epochs, self.unseen, self.settings = epochs, unseen, settings
 
-    def fit(self, X: Sequence[Picture] | Tensor, y: Sequence[Any]) -> Self:  # noqa: N803 - scikit-learn's name
+    def fit(self, X: Pictures, y: Labels) -> Self:  # noqa: N803 - scikit-learn's name
         """Forget everything, then learn these classes by training."""
         self._start_anew()
         return self.partial_fit(X, y)
 
-    def partial_fit(self, X: Sequence[Picture] | Tensor, y: Sequence[Any]) -> Self:  # noqa: N803
+    def partial_fit(self, X: Pictures, y: Labels) -> Self:  # noqa: N803
         """Learn more classes, with the exemplars of the earlier ones: the next session."""
         folder, wishes = self._folder(), self._wishes()
         with folder.writing():
             learn(folder, plan_call(folder, _by_class(X, y), wishes), lambda event: None)
         return self
 
-    def remember(self, X: Sequence[Picture] | Tensor, y: Sequence[Any]) -> Self:  # noqa: N803
+    def remember(self, X: Pictures, y: Labels) -> Self:  # noqa: N803
         """Know more classes by one or a few images of each, without training."""
         self._require_fitted()
         self._folder().remember(_by_class(X, y))
         return self
 
-    def predict(self, X: Sequence[Picture] | Tensor) -> np.ndarray:  # noqa: N803
+    def predict(self, X: Pictures) -> np.ndarray:  # noqa: N803
         """The likeliest class of each image."""
         return self.classes_[self.predict_proba(X).argmax(1)]
 
-    def predict_proba(self, X: Sequence[Picture] | Tensor) -> np.ndarray:  # noqa: N803
+    def predict_proba(self, X: Pictures) -> np.ndarray:  # noqa: N803
         """The probability of each class, in the order of `classes_`. [n, C]"""
         recogniser = self._recogniser()
         order = np.argsort([known.name for known in recogniser.known])
         rows = [recogniser.probabilities(vectors).numpy() for vectors in _embedded(recogniser, X)]
         return np.concatenate(rows)[:, order] if rows else np.empty((0, len(order)))
 
-    def unknown(self, X: Sequence[Picture] | Tensor) -> np.ndarray:  # noqa: N803
+    def unknown(self, X: Pictures) -> np.ndarray:  # noqa: N803
         """Whether nothing known fits, by the limits that the model has calibrated. [n]"""
         recogniser = self._recogniser()
         rows = [recogniser.unknown(vectors).numpy() for vectors in _embedded(recogniser, X)]
         return np.concatenate(rows) if rows else np.empty(0, dtype=bool)
 
-    def score(self, X: Sequence[Picture] | Tensor, y: Sequence[Any]) -> float:  # noqa: N803
+    def score(self, X: Pictures, y: Labels) -> float:  # noqa: N803
         """The share of images whose class is the likeliest one."""
         return float((self.predict(X) == np.array([str(label) for label in y])).mean())
 
@@ -154,7 +157,7 @@ class FewShotClassifier:
         return self.state_.recogniser()
 
 
-def _by_class(images: Sequence[Picture] | Tensor, labels: Sequence[Any]) -> dict[str, list[Encoded]]:
+def _by_class(images: Pictures, labels: Labels) -> dict[str, list[Encoded]]:
     if len(images) != len(labels):
         raise InputError(f"there are {len(images)} images and {len(labels)} labels: give one label for each image")
     found: dict[str, list[Encoded]] = {}
@@ -163,6 +166,6 @@ def _by_class(images: Sequence[Picture] | Tensor, labels: Sequence[Any]) -> dict
     return found
 
 
-def _embedded(recogniser: Recogniser, images: Sequence[Picture] | Tensor) -> list[Tensor]:
+def _embedded(recogniser: Recogniser, images: Pictures) -> list[Tensor]:
     batches = (images[start : start + BATCH] for start in range(0, len(images), BATCH))
     return [recogniser.embed(stacked(batch, recogniser.image_size)) for batch in batches]

@@ -7,7 +7,10 @@ from episodica.data.folders import class_folders
 from episodica.errors import InputError
 
 
-def read_classes(folder: Path) -> dict[str, list[Path]]:
+def read_classes(folder: Path, model: Path | None = None) -> dict[str, list[Path]]:
+    """Class name -> its image files. A model inside the folder would be taken for a class, and is refused."""
+    if model is not None and folder.resolve() in (model.resolve(), *model.resolve().parents):
+        raise InputError(f"{model} lies inside {folder} and would be taken for a class: put the model elsewhere")
     try:
         if not folder.is_dir():
             raise InputError(f"{folder} is not a folder: give one with a sub-folder of images for each class")

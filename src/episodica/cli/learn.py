@@ -64,7 +64,7 @@ def learn(
     keep_freed_memory()
     folder = ModelFolder(model)
     with folder.writing(wait=wait):
-        call = plan_call(folder, read_classes(images), wishes, ModelFolder(base) if base else None)
+        call = plan_call(folder, read_classes(images, model), wishes, ModelFolder(base) if base else None)
         _show(summary(call))
         try:
             with stopping_gently(complaints.print) as stop, _bar() as follow:

@@ -41,10 +41,10 @@ def model(tmp_path: Path) -> Path:
 def test_each_call_is_a_session_and_earlier_folders_are_not_needed(model, write_classes):
     first = write_classes("first", {"a": 0, "b": 1, "c": 2})
     state = _learn(model, first, keep=10)
-    assert _kept(state) == {name: (8, 2) for name in "abc"}
+    assert _kept(state) == dict.fromkeys("abc", (8, 2))
     first.rename(first.with_name("gone"))
     state = _learn(model, write_classes("second", {"d": 3, "e": 4}))
-    assert _kept(state) == {name: (8, 2) for name in "abcde"}
+    assert _kept(state) == dict.fromkeys("abcde", (8, 2))
     assert [stored.session for stored in state.classes] == [1, 1, 1, 2, 2]
     measured = state.history[-1].measured
     assert measured is not None
@@ -86,14 +86,14 @@ def test_of_ten_classes_two_stay_unseen_and_are_known_all_the_same(model, write_
 def test_a_class_that_came_before_is_refused_or_merged(model, write_classes):
     _learn(model, write_classes("first", {"a": 0, "b": 1}), keep=10)
     again = write_classes("again", {"a": 2, "c": 3})
-    with pytest.raises(InputError, match='"a" came before: rename it .* --existing merge'):
+    with pytest.raises(InputError, match=r'"a" came before: rename it .* --existing merge'):
         _call(model, again)
     call = _call(model, again, existing="merge")
     numbers = {name: i for i, name in enumerate(call.material.names)}
     assert list(call.material.past) == [numbers["b"]]
     assert len(call.material.new[numbers["a"]]) == 8 + 12  # exemplars, and all new images: two are held out already
     state = _learn(model, again, existing="merge")
-    assert _kept(state) == {name: (8, 2) for name in "abc"}
+    assert _kept(state) == dict.fromkeys("abc", (8, 2))
 
 
 def test_one_new_class_is_learned_against_the_past(model, write_classes):
