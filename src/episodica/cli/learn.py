@@ -62,9 +62,9 @@ def learn(
         raise InputError(f'"{name}" is one argument too many: give MODEL, IMAGES and options')
     wishes = Wishes(keep, budget, method, existing, epochs, unseen, overrides)
     keep_freed_memory()
-    folder = ModelFolder(model)
+    folder, arriving = ModelFolder(model), read_classes(images, model)
     with folder.writing(wait=wait):
-        call = plan_call(folder, read_classes(images, model), wishes, ModelFolder(base) if base else None)
+        call = plan_call(folder, arriving, wishes, ModelFolder(base) if base else None)
         _show(summary(call))
         try:
             with stopping_gently(complaints.print) as stop, _bar() as follow:
