@@ -1,4 +1,4 @@
-"""The Python blocks of the README and of the page for people with images run as they stand; those tagged `python no-test` are not meant to."""
+"""The Python blocks of README and docs/learn.md run as they stand; those tagged `python no-test` are not meant to."""
 
 import os
 import re
