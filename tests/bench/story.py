@@ -27,7 +27,7 @@ from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.recogniser import Recogniser
 from episodica.classifier.words import percent
 from episodica.data.cache import Arrays
-from episodica.data.cifar100 import Cifar100
+from episodica.data.cifar100 import CIFAR100
 from episodica.data.sampling import draw_episodes
 from episodica.records.files import write_json, write_text
 from episodica.rng import generator
@@ -47,7 +47,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, help="default: what `learn` chooses")
     parser.add_argument("--batches", type=int, default=BATCHES)
     asked = parser.parse_args()
-    arrays = Cifar100(root=asked.data).load()
+    arrays = CIFAR100(root=asked.data).load()
     order = torch.randperm(len(arrays.class_names), generator=generator("story")).tolist()
     rows: dict[str, list[dict[str, Any]]] = {}
     for method in asked.methods:
