@@ -7,7 +7,7 @@ from typing import NoReturn
 from cyclopts import CycloptsError
 from rich.markup import escape
 
-from episodica.cli import bench, classify, data, forget, learn, listing, remember, report, run, show, undo
+from episodica.cli import bench, classify, data, forget, learn, listing, remember, report, run, show, undo, watch
 from episodica.cli.screen import BAD_INPUT, FAILED, INTERRUPTED, OK, app, complaints, exit_code
 from episodica.errors import InputError
 
@@ -24,6 +24,7 @@ __all__ = [
     "run",
     "show",
     "undo",
+    "watch",
 ]
 
 

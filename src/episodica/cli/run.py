@@ -17,10 +17,12 @@ from episodica.config import RunConfig
 from episodica.engine.device import keep_freed_memory
 from episodica.engine.run import stopping_gently
 from episodica.errors import InputError
+from episodica.records.comparison import labels
 from episodica.records.progress import ProgressBars
-from episodica.records.table import labels, results_tables
 from episodica.report.aggregate import lines
-from episodica.report.figures import curves
+from episodica.report.figures.canvas import save
+from episodica.report.figures.curves import curves
+from episodica.report.screen import results_tables
 from episodica.sweep.grid import default_recipe, load_recipe, plan
 from episodica.sweep.local import run_all
 from episodica.sweep.side_by_side import processes_for, run_side_by_side
@@ -85,7 +87,7 @@ def _show_results(name: str, runs: Sequence[Any], out: Path) -> None:
         screen.print(table)
     picture = out / f"{name}.png"
     try:
-        curves(lines(runs), [picture], f"{name}: {runs[0][1].dataset}, {runs[0][1].tasks} tasks")
+        save(curves(lines(runs), f"{name}: {runs[0][1].dataset}, {runs[0][1].tasks} tasks"), [picture])
         drawn = f", the curves are in {picture}"
     except (InputError, OSError) as error:
         drawn = f" (no picture: {error})"

@@ -1,26 +1,38 @@
-"""Runs that differ in their seed alone are one line of a table or figure: the mean over seeds, with its interval."""
+"""Runs that differ in seed and order alone are one line of a table or figure: their mean, with its interval."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any
 
-from episodica.config import NOT_IN_THE_NUMBERS, RunConfig
+from episodica.config import RunConfig
+from episodica.records.comparison import Run, identity, is_bound, labels, setting
 from episodica.records.results import Results, Session
-from episodica.records.table import Run, is_bound, labels, setting
-from episodica.sweep.grid import flatten
 
 # 97.5 % quantiles of Student's t for 1, 2, ... degrees of freedom
 STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
-NORMAL = 1.96
+NORMAL = 1.959964
+
+Measured = tuple[float, float | None]  # a mean and its interval over episodes, where it has one
+
+
+def student(freedom: int) -> float:
+    """The 97.5 % quantile; beyond the table by its expansion around the normal one (Fisher and Cornish)."""
+    if freedom <= len(STUDENT):
+        return STUDENT[freedom - 1]
+    return (
+        NORMAL
+        + (NORMAL**3 + NORMAL) / (4 * freedom)
+        + (5 * NORMAL**5 + 16 * NORMAL**3 + 3 * NORMAL) / (96 * freedom**2)
+    )
 
 
 @dataclass(frozen=True)
 class Value:
-    """A mean over seeds. Its interval is over seeds, or none for one seed; that over episodes is kept apart."""
+    """A mean over repeats. Its interval over them is none for one; that over episodes is kept apart."""
 
     mean: float
-    over_seeds: float | None
+    over_repeats: float | None
     over_episodes: float | None
 
     @classmethod
@@ -30,11 +42,10 @@ class Value:
         if n == 1:
             return cls(mean, None, over_episodes)
         spread = sqrt(sum((m - mean) ** 2 for m in means) / (n - 1))
-        quantile = STUDENT[n - 2] if n - 2 < len(STUDENT) else NORMAL
-        return cls(mean, quantile * spread / sqrt(n), over_episodes)
+        return cls(mean, student(n - 1) * spread / sqrt(n), over_episodes)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Line:
     name: str
     runs: tuple[Run, ...]
@@ -50,34 +61,100 @@ class Line:
     @property
     def setting(self) -> dict[str, Any]:
         """What it has in common with its bound."""
-        return setting(self.config.model_copy(update={"seed": 0}))
+        return setting(self.config)
 
     @property
-    def seeds(self) -> list[int]:
-        return [config.seed for config, _ in self.runs]
+    def last(self) -> int:
+        return self.config.stream.tasks
 
     @property
     def finished(self) -> bool:
         return all(results.status == "finished" for _, results in self.runs)
 
+    @property
+    def counted(self) -> tuple[Run, ...]:
+        """The runs whose mean is shown: those that are finished, or all where none is."""
+        done = tuple(run for run in self.runs if run[1].status == "finished")
+        return done or self.runs
+
+    @property
+    def repeats(self) -> str:
+        """Over what the mean is: `2 seeds`, `3 orders x 2 seeds`, with the runs that are not in it."""
+        orders = self._by_order()
+        seeds = max(len(runs) for runs in orders.values())
+        parts = [_plural(len(orders), "order")] * (len(orders) > 1) + [_plural(seeds, "seed")]
+        waiting = len(self.runs) - len(self.counted)
+        state = f"; {waiting} more unfinished" if waiting else "" if self.finished else ", unfinished"
+        return " x ".join(parts) + state
+
     def at(self, session: int, metric: str) -> Value | None:
-        """After a session, where every seed has got there; a bound stands where the stream ends."""
-        rows = [self._row(results, session) for _, results in self.runs]
-        found = [getattr(row, metric) for row in rows if row is not None]
-        if len(found) < len(rows):
-            return None
-        episodes = sqrt(sum(value.ci95**2 for value in found)) / len(found)
-        return Value.of([value.mean for value in found], episodes)
+        """After a session, where every counted run has got there; a bound stands where the stream ends."""
+
+        def measured(results: Results) -> Measured | None:
+            row = self._row(results, session)
+            found = None if row is None else getattr(row, metric)
+            return None if found is None else (found.mean, found.ci95)
+
+        return self.mean(measured)
+
+    def forgetting(self, session: int) -> Value | None:
+        """In points of a fraction, after a session; none for a bound, which never has an earlier model."""
+
+        def measured(results: Results) -> Measured | None:
+            row = None if self.bound else self._row(results, session)
+            return None if row is None or row.forgetting is None else (row.forgetting, None)
+
+        return self.mean(measured)
+
+    def of_task(self, task: int, session: int) -> Value | None:
+        """The accuracy on one task after a session: a cell of the accuracy matrix."""
+
+        def measured(results: Results) -> Measured | None:
+            row = self._row(results, session)
+            found = next((one for one in row.per_task if one.task == task), None) if row else None
+            return None if found is None else (found.mean, found.ci95)
+
+        return self.mean(measured)
 
     def average(self, metric: str) -> Value | None:
-        """Over all sessions; none for a bound, which has one, and for a line that is not finished."""
-        if self.bound or not self.finished:
+        """Over all sessions; none for a bound, which has one, and for a line without a finished run."""
+        if self.bound or any(results.status != "finished" for _, results in self.counted):
             return None
-        return Value.of([getattr(results.average, metric) for _, results in self.runs])
+        return self.mean(lambda results: (getattr(results.average, metric), None))
+
+    def mean(self, measured: Callable[[Results], Measured | None]) -> Value | None:
+        """The mean of orders, each the mean of its seeds; of one order, that of its seeds.
+
+        An order draws other classes and other questions, so orders are what repeats where there are several. Seeds
+        of an order answer the same questions, so their intervals over episodes do not shrink with their number.
+        """
+        orders = [[measured(results) for _, results in runs] for runs in self._by_order().values()]
+        found = [[one for one in order if one is not None] for order in orders]
+        if any(len(one) < len(order) for one, order in zip(found, orders, strict=True)):
+            return None
+        means = [_mean([mean for mean, _ in order]) for order in found]
+        widths = [
+            _mean([width for _, width in order if width is not None]) for order in found if order[0][1] is not None
+        ]
+        episodes = sqrt(sum(width**2 for width in widths)) / len(widths) if widths else None
+        return Value.of(means if len(means) > 1 else [mean for mean, _ in found[0]], episodes)
+
+    def restricted_to(self, orders: Sequence[int]) -> "Line":
+        return Line(self.name, tuple(run for run in self.runs if run[0].stream.seed in orders))
+
+    @property
+    def orders(self) -> list[int]:
+        return list(self._by_order())
+
+    def _by_order(self) -> dict[int, list[Run]]:
+        orders: dict[int, list[Run]] = {}
+        for run in self.counted:
+            orders.setdefault(run[0].stream.seed, []).append(run)
+        return orders
 
     def _row(self, results: Results, session: int) -> Session | None:
         if self.bound:
-            return results.sessions[-1] if results.sessions and session == self.config.stream.tasks else None
+            return results.sessions[-1] if results.sessions and session == self.last else None
         return next((row for row in results.sessions if row.session == session), None)
 
 
@@ -85,14 +162,35 @@ def lines(runs: Sequence[Run]) -> list[Line]:
     """In the order in which they are met."""
     groups: dict[str, list[Run]] = {}
     for run in runs:
-        groups.setdefault(_but_for_the_seed(run[0]), []).append(run)
-    names = labels([group[0][0].model_copy(update={"seed": 0}) for group in groups.values()])
+        groups.setdefault(str(identity(run[0])), []).append(run)
+    first = [_unrepeated(group[0][0]) for group in groups.values()]
+    names = labels(first)
     return [
-        Line(names[group[0][0].model_copy(update={"seed": 0}).run_id], tuple(sorted(group, key=lambda r: r[0].seed)))
-        for group in groups.values()
+        Line(names[config.run_id], tuple(sorted(group, key=lambda run: (run[0].stream.seed, run[0].seed))))
+        for config, group in zip(first, groups.values(), strict=True)
     ]
 
 
-def _but_for_the_seed(config: RunConfig) -> str:
-    ignored = ("seed", *NOT_IN_THE_NUMBERS)
-    return str({path: value for path, value in flatten(config.tree()).items() if path not in ignored})
+def gap_to_joint(line: Line, bound: Line, metric: str) -> Value | None:
+    """How far a line is below its bound after the last session, on the orders of the line, all of which it needs."""
+    if line.bound or line.setting != bound.setting or not set(line.orders) <= set(bound.orders):
+        return None
+    apart = []
+    for order in line.orders:
+        own, reached = (part.restricted_to([order]).at(line.last, metric) for part in (line, bound))
+        if own is None or reached is None:
+            return None
+        apart.append(reached.mean - own.mean)
+    return Value.of(apart)
+
+
+def _unrepeated(config: RunConfig) -> RunConfig:
+    return config.model_copy(update={"seed": 0, "stream": config.stream.model_copy(update={"seed": 0})})
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _plural(count: int, word: str) -> str:
+    return f"{count} {word}{'s' * (count > 1)}"

@@ -1,29 +1,76 @@
 """Two runs answered the same questions: how far apart they are, question by question."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from episodica.config import RunConfig
 from episodica.errors import InputError
+from episodica.records.comparison import METRICS, is_bound
 from episodica.records.results import UNSEEN, Mean, mean_over_tasks
 from episodica.records.run import load_config, load_results
+from episodica.report.aggregate import Line
+from episodica.report.cells import Cell, Row, Table
 
 
 def paired(first: Path, second: Path, session: int | None = None) -> dict[str, Mean]:
-    """First minus second after a session (default: the last), on unseen classes and as the mean over seen tasks."""
+    """First minus second on unseen classes and as the mean over seen tasks.
+
+    After a session; by default after the last that both have, where a bound's only one stands for the last.
+    """
     one, two = (load_results(folder) for folder in (first, second))
-    asked = [load_config(folder / "config.yaml").eval for folder in (first, second)]
+    configs = [load_config(folder / "config.yaml") for folder in (first, second)]
     if one is None or two is None or one.split_hash != two.split_hash:
         raise InputError(f"{first} and {second} are not runs on the same split: their questions differ")
-    session = session or min(len(one.sessions), len(two.sessions))
+    reached = [len(one.sessions), len(two.sessions)]
+    if session is not None:
+        reached = [session, session]
+    elif not any(map(is_bound, configs)):
+        reached = [min(reached)] * 2
     shape = f"{one.shape['way']}way-{one.shape['shots']}shot-"
-    ours, theirs = (_accuracies(folder, session, shape) for folder in (first, second))
-    if asked[0] != asked[1] or ours.keys() != theirs.keys():
+    ours, theirs = (_accuracies(folder, at, shape) for folder, at in zip((first, second), reached, strict=True))
+    if configs[0].eval != configs[1].eval or ours.keys() != theirs.keys():
         raise InputError(f"{first} and {second} were examined with different questions: compare runs of one recipe")
     apart = {name: Mean.of((ours[name] - theirs[name]).tolist()) for name in ours}
     unseen = apart.pop(UNSEEN)
     return {"meta_test": unseen, "seen": mean_over_tasks(list(apart.values()))}
+
+
+def paired_table(lines: Sequence[Line], reference: Line, where: Mapping[str, Path], name: str) -> Table | None:
+    """Each line against the reference, repeat by repeat, after the last session; none without a pair."""
+    rows = [
+        Row(line.name, (Cell(word=str(run.stream.seed)), Cell(word=str(run.seed)), *_differences(run, base, where)))
+        for line in lines
+        if line is not reference and line.setting == reference.setting
+        for run, base in _same_repeats(line, reference)
+    ]
+    title = f"Difference to {reference.name} after the last session, on the same episodes"
+    columns = ("order", "seed", *(heading.split(" (")[0] for heading in METRICS.values()))
+    return Table(name, title, columns, tuple(rows)) if rows else None
+
+
+def _differences(ours: RunConfig, theirs: RunConfig, where: Mapping[str, Path]) -> list[Cell]:
+    first, second = (where[config.run_id] for config in (ours, theirs))
+    if not all((folder / "episodes").is_dir() for folder in (first, second)):
+        return [Cell(word="episodes not kept")] * len(METRICS)
+    try:
+        apart = paired(first, second)
+    except InputError as error:
+        return [Cell(word=f"cannot be paired: {error}"), Cell()]
+    return [Cell(100 * apart[m].mean, over_episodes=100 * apart[m].ci95, signed=True) for m in METRICS]
+
+
+def _same_repeats(line: Line, reference: Line) -> list[tuple[RunConfig, RunConfig]]:
+    """The finished runs of a line, each with the reference of its order and seed; a bound may stand for all seeds."""
+    done, base = (
+        {(c.stream.seed, c.seed): c for c, results in part.runs if results.status == "finished"}
+        for part in (line, reference)
+    )
+    if reference.bound:
+        first = {order: base[order, seed] for order, seed in sorted(base, reverse=True)}
+        return [(run, base.get(key, first[key[0]])) for key, run in done.items() if key[0] in first]
+    return [(run, base[key]) for key, run in done.items() if key in base]
 
 
 def _accuracies(folder: Path, session: int, shape: str) -> Mapping[str, np.ndarray]:

@@ -1,5 +1,7 @@
-"""The paper's numbers, looked up by what a run is."""
+"""The paper's numbers, looked up by what a run is; `paper.yaml` says where each is printed."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -7,7 +9,7 @@ from typing import Any
 import yaml
 
 from episodica.config import RunConfig
-from episodica.records.table import Run
+from episodica.records.comparison import Run, is_bound
 
 ABOUT = (
     "The paper trains 200 epochs a session on 84 px images, probably with the 64-64-64-1600 network; "
@@ -20,44 +22,88 @@ VARIANTS = {
 }
 
 
+@dataclass(frozen=True)
+class Printed:
+    """A number of the paper in %, and where it stands."""
+
+    value: float
+    source: str
+
+
 @cache
-def _tables() -> list[dict[str, Any]]:
+def paper() -> dict[str, Any]:
     return yaml.safe_load((files("episodica") / "report" / "paper.yaml").read_text())
 
 
-def paper_number(run: Run, metric: str, session: int | str) -> float | None:
-    """The percentage that the paper reports for the method after a session, or on average ("avg")."""
-    table, results = _table_of(run), run[1]
-    if table is None or session not in table["sessions"] or results.method not in table[metric]:
-        return None
-    return table[metric][results.method][table["sessions"].index(session)]
+def paper_number(run: Run, metric: str, session: int | str) -> Printed | None:
+    """What the paper reports for the run's method after a session, or on average ("avg"); of a variant, if it does."""
+    row = _row_name(run[0])
+    for block in _blocks_of(run) if row else ():
+        if is_bound(run[0]):
+            if metric == "meta_test" and session == block["setting"]["tasks"] and "joint" in block:
+                return Printed(block["joint"], f"{_source(block)}, upper bound")
+        elif row in block.get(metric, {}) and session in block["sessions"]:
+            value = block[metric][row][block["sessions"].index(session)]
+            return Printed(value, f"{_source(block)}, row {row}, session {session}")
+    return None
 
 
-def paper_gap(run: Run) -> float | None:
+def paper_gap(run: Run) -> Printed | None:
     """Points that the paper reports between a method and joint training, on unseen classes after the last session."""
-    table = _table_of(run)
-    return None if table is None else table.get("gap_to_joint", {}).get(run[1].method)
+    row, gaps = _row_name(run[0]), paper()["gaps"]
+    for block in _blocks_of(run) if row and not is_bound(run[0]) else ():
+        if "joint" in block and row in block["meta_test"]:
+            return Printed(round(block["joint"] - block["meta_test"][row][-1], 2), f"{_source(block)}, row {row}")
+    dataset = run[1].dataset
+    if dataset in gaps.get(row, {}) and _is(run, {"dataset": dataset, **gaps["setting"]}):
+        return Printed(gaps[row][dataset], f"{gaps['printed']['place']}, {row}")
+    return None
 
 
 def place_in_paper(config: RunConfig) -> int:
     """Methods are listed in the paper's order, others after them."""
-    order = list(_tables()[0]["meta_test"])
+    order = list(paper()["results"][0]["meta_test"])
     return order.index(config.method.name) if config.method.name in order else len(order)
 
 
-def _table_of(run: Run) -> dict[str, Any] | None:
-    """None for variants of a method: the paper's number is that of the method as it stands there."""
+def _blocks_of(run: Run) -> Iterator[dict[str, Any]]:
+    return (block for block in paper()["results"] if _is(run, block["setting"]))
+
+
+def _is(run: Run, setting: dict[str, Any]) -> bool:
     config, results = run
-    fields = type(config.method).model_fields
-    varied = any(getattr(config.method, key) != fields[key].default for key in VARIANTS.get(config.method.name, ()))
-    if varied or config.stream.validation_classes:
-        return None
-    setting = {
+    about = {
         "dataset": results.dataset,
         "tasks": results.tasks,
         "way": results.shape["way"],
         "shots": results.shape["shots"],
         "learner": results.learner,
         "backbone": results.backbone,
+        "exemplars": setting["exemplars"],
     }
-    return next((table for table in _tables() if table["setting"] == setting), None)
+    return setting == about and _keeps(config, setting["exemplars"])
+
+
+def _keeps(config: RunConfig, exemplars: int) -> bool:
+    """Whether the memory is the paper's: its number of exemplars, chosen as the learner prefers."""
+    if not config.method.component.replays:  # type: ignore[attr-defined]
+        return True
+    usual = config.model_copy(update={"memory": config.memory.model_copy(update={"select": "auto"})}).memory_rules
+    rules = config.memory_rules
+    return (rules.per_class, rules.total, rules.select) == (exemplars, None, usual.select)
+
+
+def _row_name(config: RunConfig) -> str | None:
+    """The method with the fields in which it differs from the paper's; none where the setting is not the paper's."""
+    method = config.method
+    fields = type(method).model_fields
+    if config.stream.validation_classes or (is_bound(config) and config.train.episodes_per_step > 1):
+        return None
+    varied = [key for key in VARIANTS.get(method.name, ()) if getattr(method, key) != fields[key].default]
+    return " ".join([method.name, *(f"{key}={getattr(method, key)}" for key in varied)])
+
+
+def _source(block: dict[str, Any]) -> str:
+    place = block["printed"][0]
+    label = f" ({place['label']})" if "label" in place else ""
+    return f"table {place['table']}{label} of the {place['document'].replace('main', 'main text')}"

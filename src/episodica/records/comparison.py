@@ -1,0 +1,67 @@
+"""What makes runs comparable: their names beside each other, their common setting, their bound, the sessions shown."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from episodica.config import NOT_IN_THE_NUMBERS, RunConfig, resolve
+from episodica.records.results import Results
+from episodica.sweep.grid import flatten
+
+Run = tuple[RunConfig, Results]
+METRICS = {"meta_test": "unseen classes (meta-test)", "seen": "seen classes (mean of the tasks)"}
+REPEATS = ("seed", "stream.seed")  # what repeats a run without changing what it is
+COLUMNS = 6  # sessions shown at most; longer streams show the powers of two and the last, as the paper does
+PLAIN = 2  # fields that a name spells out whatever their value
+
+
+def shown_sessions(tasks: int) -> list[int]:
+    if tasks <= COLUMNS:
+        return list(range(1, tasks + 1))
+    return [s for s in range(2, tasks + 1) if s & (s - 1) == 0 or s == tasks]
+
+
+def is_bound(config: RunConfig) -> bool:
+    """Whether the run trains on all tasks at once: one session, which stands where the stream ends."""
+    return config.method.component.merges_tasks  # type: ignore[attr-defined]
+
+
+def setting(config: RunConfig) -> dict[str, Any]:
+    """What a run and its bound have in common, whatever seed and order they repeat it with."""
+    ignored = ("method.", "memory.", "train.episodes_per_step", *REPEATS, *NOT_IN_THE_NUMBERS)
+    return {path: value for path, value in flatten(config.tree()).items() if not path.startswith(ignored)}
+
+
+def identity(config: RunConfig) -> dict[str, Any]:
+    """All that decides the numbers but for the repeats."""
+    ignored = (*REPEATS, *NOT_IN_THE_NUMBERS)
+    return {path: value for path, value in flatten(config.tree()).items() if path not in ignored}
+
+
+def labels(configs: Sequence[RunConfig]) -> dict[str, str]:
+    """A short name for each run: its method and, where a method occurs more than once, what sets the runs apart.
+
+    Where many fields do, those that have their default value go without saying.
+    """
+    trees = {config.run_id: flatten(config.tree()) for config in configs}
+    methods = {config.run_id: config.method.name for config in configs}
+    named = {}
+    for run, own in trees.items():
+        peers = [tree for other, tree in trees.items() if methods[other] == methods[run]]
+        apart = [p for p in own if p not in NOT_IN_THE_NUMBERS and any(peer.get(p) != own[p] for peer in peers)]
+        short = Counter(path.split(".")[-1] for path in apart)
+        if len(apart) > PLAIN:
+            usual = flatten(resolve({"method": {"name": methods[run]}}).tree())
+            apart = [path for path in apart if own[path] != usual.get(path)]
+        keys = {path: key if short[key := path.split(".")[-1]] == 1 else path for path in apart}
+        named[run] = " ".join([methods[run], *(f"{key}={own[path]}" for path, key in keys.items())])
+    return named
+
+
+def examined(runs: Sequence[Run]) -> list[list[Run]]:
+    """The runs as they were examined with each way and number of shots, that of training first."""
+    shapes: dict[tuple[int, int], list[Run]] = {}
+    for config, results in runs:
+        for one in results.examinations():
+            shapes.setdefault((one.shape["way"], one.shape["shots"]), []).append((config, one))
+    return list(shapes.values())

@@ -1,0 +1,178 @@
+"""From runs to a report. A section for each setting: what differs in more than method and memory is not one table."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from episodica.config import RunConfig
+from episodica.records.comparison import METRICS, examined
+from episodica.report.ablation import Ablation, ablations, principal
+from episodica.report.aggregate import Line, lines
+from episodica.report.cells import Cell, Row, Table
+from episodica.report.content import Part, Picture, Report, Section
+from episodica.report.discovery import Found
+from episodica.report.exemplars import exemplar_parts
+from episodica.report.figures.ablation import ablation_curves
+from episodica.report.figures.curves import arrangement, curves
+from episodica.report.figures.forgetting import forgetting
+from episodica.report.figures.losses import loss_curves, read_losses
+from episodica.report.figures.matrix import heat_maps
+from episodica.report.maps import map_part
+from episodica.report.paired import paired_table
+from episodica.report.paper import place_in_paper
+from episodica.report.tables import accuracy_table, forgetting_table
+
+MATRIX = "Accuracy on each task (row) after each session (column): forgetting shows as rows that fade to the right."
+Where = dict[str, Path]
+
+
+def build(found: Sequence[Found], images: bool = False, maps: bool = False) -> Report:
+    """With thumbnails of exemplars and maps of unseen classes where they are asked for: both need the data set."""
+    where = {one.config.run_id: one.folder for one in found if one.run and one.config}
+    settings = by_setting(found)
+    sections = [_section(part, where, number, images, maps) for number, part in enumerate(settings, start=1)]
+    overview = _overview(settings)
+    runs = Section("Runs", (), (Part("", tables=(runs_table(found),)),))
+    return Report((*([overview] if overview else []), *sections, runs))
+
+
+def by_setting(found: Sequence[Found]) -> list[list[Line]]:
+    """Lines in the paper's order, bounds last, for each setting and each shape that was examined."""
+    settings: dict[str, list[Line]] = {}
+    for part in examined([one.run for one in found if one.run]):
+        for line in sorted(lines(part), key=lambda line: (line.bound, place_in_paper(line.config))):
+            key = json.dumps([line.setting, line.runs[0][1].shape], sort_keys=True)
+            settings.setdefault(key, []).append(line)
+    return [_named_apart(part) for part in settings.values()]
+
+
+def _named_apart(part: Sequence[Line]) -> list[Line]:
+    """Names say what differs within the section only."""
+    return lines([run for line in part for run in line.runs])
+
+
+def _section(table: Sequence[Line], where: Where, number: int, images: bool, maps: bool) -> Section:
+    varied, rest = ablations(table)
+    chosen = [line for line in table if line in (*principal(table), *rest)]
+    parts = [
+        _results(chosen, number),
+        _forgetting(chosen, number),
+        _matrix(chosen, number),
+        *(_ablation(one, chosen, where, number) for one in varied),
+        _paired(chosen, where, number),
+        _losses(chosen, where, number),
+        *exemplar_parts(principal(table), where, images),
+        map_part(principal(table), where, f"{number}-maps", maps),
+    ]
+    config, scale = table[0].config, table[0].config.scale
+    return Section(title(table[0]), tags(config), tuple(part for part in parts if part), scale)
+
+
+def title(line: Line) -> str:
+    config, shape = line.config, line.runs[0][1].shape
+    return f"{config.data.name}, {config.stream.tasks} tasks, {shape['way']}-way {shape['shots']}-shot"
+
+
+def tags(config: RunConfig) -> tuple[str, ...]:
+    held_out = config.stream.validation_classes
+    return (
+        f"{config.learner.name} on {config.backbone.name}",
+        f"{config.epochs} epochs of {config.train.episodes} steps a session",
+        *([f"{held_out} validation classes for unseen ones"] if held_out else []),
+        *([f"schedule scaled by {config.scale}"] if config.scale != 1 else []),
+    )
+
+
+def _results(chosen: Sequence[Line], number: int) -> Part:
+    tables = tuple(accuracy_table(chosen, metric, f"{number}-{metric}") for metric in METRICS)
+    caption = (
+        "Accuracy by session. Bars: 95 % over episodes; thin lines: single runs; dashed and dotted: joint training."
+    )
+    return Part("Accuracy", "", tables, (Picture(f"{number}-curves", caption, curves(chosen)),))
+
+
+def _forgetting(chosen: Sequence[Line], number: int) -> Part | None:
+    table = forgetting_table(chosen, f"{number}-forgetting")
+    if table is None:
+        return None
+    return Part("Forgetting", "", (table,), (Picture(f"{number}-forgetting", table.title, forgetting(chosen)),))
+
+
+def _matrix(chosen: Sequence[Line], number: int) -> Part | None:
+    figure = heat_maps(chosen) if any(not line.bound for line in chosen) else None
+    return Part("Accuracy matrix", "", (), (Picture(f"{number}-matrix", MATRIX, figure),)) if figure else None
+
+
+def _ablation(one: Ablation, chosen: Sequence[Line], where: Where, number: int) -> Part:
+    base = next(line for line in one.lines if line in chosen)
+    references = [line for line in chosen if line.config.method.name != one.method]
+    name = f"{number}-ablation-{one.name}"
+    bounds = [line for line in references if line.bound]
+    values = {line.name: value for value, line in one.members}
+    table = accuracy_table([*one.lines, *bounds], "meta_test", name)
+    pairs = paired_table(one.lines, base, where, f"{name}-paired")
+    caption = f"{one.method}: {one.family.heading}; dashed across: the other methods and joint training."
+    picture = Picture(name, caption, ablation_curves(one, references))
+    heading = f"Ablation of {one.method}: {one.family.heading}"
+    about = f"{base.name} ({values[base.name]}) is the one of the tables above."
+    return Part(heading, about, (table, *([pairs] if pairs else [])), (picture,))
+
+
+def _paired(chosen: Sequence[Line], where: Where, number: int) -> Part | None:
+    """Each method against the first, and against the bounds."""
+    incremental = [line for line in chosen if not line.bound]
+    references = [*incremental[:1], *(line for line in chosen if line.bound)]
+    found = [
+        paired_table(incremental, reference, where, f"{number}-paired-{place}")
+        for place, reference in enumerate(references, start=1)
+    ]
+    tables = tuple(table for table in found if table)
+    about = "Every run answers the same questions, so differences are taken episode by episode, for each repeat."
+    return Part("Paired comparison", about, tables) if tables else None
+
+
+def _losses(chosen: Sequence[Line], where: Where, number: int) -> Part | None:
+    """Of the first repeat of each line."""
+    read = [(line.name, read_losses(where[line.counted[0][0].run_id])) for line in chosen]
+    logged = [(name, losses) for name, losses in read if losses.terms]
+    if not logged:
+        return Part("Training", "No events.jsonl beside these results, so there are no training curves.")
+    lost = sum(losses.unreadable for _, losses in logged)
+    about = f"{lost} lines of events.jsonl could not be read and are left out." if lost else ""
+    caption = "Loss terms, weighted as they are summed, of the first run of each line; upright lines: a session begins."
+    return Part("Training", about, (), (Picture(f"{number}-losses", caption, loss_curves(logged)),))
+
+
+def _overview(settings: Sequence[Sequence[Line]]) -> Section | None:
+    """Settings that differ in data set and shots alone stand beside each other."""
+    groups: dict[str, list[Sequence[Line]]] = {}
+    for part in settings:
+        config = part[0].config
+        groups.setdefault(f"{config.stream.tasks} tasks, {', '.join(tags(config))}", []).append(principal(part))
+    parts = [
+        Part(name, "", (), (Picture(f"overview-{place}", f"Accuracy by session: {name}.", arrangement(group)),))
+        for place, (name, group) in enumerate(groups.items(), start=1)
+        if len(group) > 1
+    ]
+    return Section("Overview", (), tuple(parts)) if parts else None
+
+
+def runs_table(found: Sequence[Found]) -> Table:
+    columns = ("state", "sessions", "order", "seed", "scale", "training, min", "evaluation, min", "folder", "remark")
+    return Table("runs", "Every run and its state", columns, tuple(map(_run, found)), first="run")
+
+
+def _run(one: Found) -> Row:
+    config, results = one.config, one.results
+    if config is None:
+        return Row(one.folder.name, _words(one.state, "", "", "", "", "", "", one.place, one.remark))
+    sessions = results.sessions if results else []
+    expected = 1 if config.method.component.merges_tasks else config.stream.tasks  # type: ignore[attr-defined]
+    minutes = [sum(getattr(s, f"seconds_{part}") for s in sessions) / 60 for part in ("train", "eval")]
+    reached = f"{len(sessions)} of {expected}"
+    about = (one.state, reached, str(config.stream.seed), str(config.seed), f"{config.scale:g}")
+    return Row(config.run_id, _words(*about, *(f"{m:.1f}" for m in minutes), one.place, one.remark))
+
+
+def _words(*words: str) -> tuple[Cell, ...]:
+    return tuple(Cell(word=word) for word in words)

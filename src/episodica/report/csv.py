@@ -1,0 +1,30 @@
+"""A table as CSV, a line a number, unrounded: ours, both intervals, the paper's with its place, the difference."""
+
+import csv
+from io import StringIO
+
+from episodica.report.cells import Cell, Table
+
+COLUMNS = ("column", "value", "interval_over_repeats", "interval_over_episodes", "paper", "difference", "paper_source")
+
+
+def as_csv(table: Table) -> str:
+    """Cells that hold a word, not a number, have it in the column `value`."""
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([table.first, *["runs"] * table.noted, *COLUMNS])
+    for row in table.rows:
+        for heading, cell in zip(table.columns, row.cells, strict=True):
+            if cell != Cell():
+                writer.writerow([_safe(row.name), *[row.note] * table.noted, heading, *_values(cell)])
+    return text.getvalue()
+
+
+def _values(cell: Cell) -> list[object]:
+    value = _safe(cell.word) if cell.value is None else cell.value
+    return [value, cell.over_repeats, cell.over_episodes, cell.paper, cell.difference, _safe(cell.source)]
+
+
+def _safe(text: str) -> str:
+    """Spreadsheets run what begins like a formula; names come from folders."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text

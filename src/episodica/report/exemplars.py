@@ -1,0 +1,90 @@
+"""The exemplars that a run kept, as thumbnails: from `exemplars.json` and the data set, where both are there."""
+
+import json
+from base64 import b64encode
+from collections.abc import Sequence
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+
+from episodica.config import RunConfig
+from episodica.engine.problem import Problem, load_problem
+from episodica.errors import InputError
+from episodica.report.aggregate import Line
+from episodica.report.content import Part, Strip
+
+SHOWN = 12  # thumbnails of a class
+PIXELS = 48  # of their sides, at most
+GAP = 2
+NOT_ASKED = (
+    "Images are left out, because they may not be free to publish: the option --images puts them into report.html."
+)
+
+
+def exemplar_parts(lines: Sequence[Line], where: dict[str, Path], allowed: bool) -> list[Part]:
+    """One for each line that keeps exemplars, of its first run; where they cannot be shown it says why."""
+    keeping = [line for line in lines if line.config.method.component.replays]  # type: ignore[attr-defined]
+    if keeping and not allowed:
+        return [Part("Exemplars", NOT_ASKED)]
+    return [_part(line, where) for line in keeping]
+
+
+def load_as_run(config: RunConfig, folder: Path) -> Problem:
+    """The images of a run, once it is sure that they are those it was trained on."""
+    problem = load_problem(config)
+    try:
+        trained_on = json.loads((folder / "split.json").read_text())["hash"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError("split.json is missing or damaged, so the images cannot be told") from None
+    if trained_on != problem.split.hash:
+        raise InputError("the data set found now gives another split than the run had")
+    return problem
+
+
+def _part(line: Line, where: dict[str, Path]) -> Part:
+    config, _ = line.counted[0]
+    heading, folder = f"Exemplars of {line.name}", where[config.run_id]
+    try:
+        kept = _kept(folder)
+        strips = _strips(load_as_run(config, folder), kept)
+    except (InputError, OSError) as error:
+        return Part(heading, f"Not shown: {error}.")
+    most = max(map(len, kept.values()), default=0)
+    part = f"the first {SHOWN}" if most > SHOWN else "all"
+    return Part(heading, f"Chosen by {config.memory_rules.select}, {part} of up to {most} a class.", strips=strips)
+
+
+def _kept(folder: Path) -> dict[int, list[int]]:
+    try:
+        classes = json.loads((folder / "exemplars.json").read_text())["classes"]
+        return {int(c): [int(row) for row in kept["rows"]] for c, kept in classes.items()}
+    except OSError:
+        raise InputError("exemplars.json is missing") from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise InputError("exemplars.json is damaged") from None
+
+
+def _strips(problem: Problem, kept: dict[int, list[int]]) -> tuple[Strip, ...]:
+    """Class after class in the order in which they arrived."""
+    arrived = [c for pool in problem.stream.train for c in pool.by_class() if c in kept]
+    if any(not 0 <= row < len(problem.store) for rows in kept.values() for row in rows):
+        raise InputError("exemplars.json names images that the data set does not have")
+    return tuple(
+        Strip(problem.class_names[c], _strip(problem.store.read(torch.tensor(kept[c][:SHOWN])).numpy()))
+        for c in arrived
+        if kept[c]
+    )
+
+
+def _strip(images: np.ndarray) -> str:
+    """[n, H, W, 3] side by side, as a data URI."""
+    side = min(PIXELS, images.shape[1])
+    sheet = Image.new("RGB", (len(images) * (side + GAP) - GAP, side), "white")
+    for place, image in enumerate(images):
+        sheet.paste(Image.fromarray(image).resize((side, side)), (place * (side + GAP), 0))
+    encoded = BytesIO()
+    sheet.save(encoded, "JPEG", quality=88)
+    return f"data:image/jpeg;base64,{b64encode(encoded.getvalue()).decode()}"

@@ -1,0 +1,90 @@
+"""Accuracy by session in the paper's arrangement: seen classes left, unseen ones right, the bound a dashed line."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from episodica.records.comparison import METRICS
+from episodica.report.aggregate import Line
+from episodica.report.figures.canvas import colours, grid, styled
+
+ARRANGED = ("seen", "meta_test")
+
+
+@styled
+def curves(lines: Sequence[Line], title: str = "") -> Any:
+    """Both accuracies of one setting."""
+    figure, panels = grid(1, 2, 4.5, 3.6, sharey=True)
+    for axes, metric in zip(panels[0], ARRANGED, strict=True):
+        panel(axes, lines, metric)
+        axes.set_title(METRICS[metric])
+    panels[0][0].set_ylabel(_accuracy(lines))
+    legend(figure, panels[0])
+    if title:
+        figure.suptitle(title, fontsize=11)
+    return figure
+
+
+@styled
+def arrangement(settings: Sequence[Sequence[Line]]) -> Any:
+    """A row a data set; columns: seen and unseen classes for each number of shots, as in the paper's large figure."""
+    datasets = list(dict.fromkeys(lines[0].config.data.name for lines in settings))
+    shots = sorted({lines[0].config.shape.shots for lines in settings})
+    figure, panels = grid(len(datasets), 2 * len(shots), 3.2, 2.7)
+    for axes in panels.flat:
+        axes.set_axis_off()
+    for lines in settings:
+        config = lines[0].config
+        row, column = datasets.index(config.data.name), 2 * shots.index(config.shape.shots)
+        for axes, metric in zip(panels[row][column:], ARRANGED, strict=False):
+            axes.set_axis_on()
+            panel(axes, lines, metric)
+            axes.set_title(f"{config.data.name}, {config.shape.shots}-shot, {METRICS[metric].split(' ')[0]}")
+    legend(figure, list(panels.flat))
+    return figure
+
+
+def panel(axes: Any, lines: Sequence[Line], metric: str) -> None:
+    last = max((line.last for line in lines if not line.bound), default=1)
+    for line, shade in zip(lines, colours(lines), strict=True):
+        _draw(axes, line, metric, shade)
+    count_sessions(axes, last)
+
+
+def count_sessions(axes: Any, last: int) -> None:
+    axes.set_xlabel("session")
+    axes.set_xticks(range(1, last + 1) if last <= 8 else [1, *range(2, last + 1, max(last // 8, 1))])
+
+
+def legend(figure: Any, panels: Sequence[Any]) -> None:
+    """Below all panels, each name once: a phone has no room beside them."""
+    named = {name: handle for axes in panels for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)}
+    if named:
+        figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=min(len(named), 4), fontsize=9)
+
+
+def _accuracy(lines: Sequence[Line]) -> str:
+    shape = lines[0].runs[0][1].shape
+    return f"{shape['way']}-way {shape['shots']}-shot accuracy, %"
+
+
+def _draw(axes: Any, line: Line, metric: str, shade: str) -> None:
+    """Bars are over episodes; of several repeats the single ones are thin lines behind their mean."""
+    found = [(s, v) for s in range(1, line.last + 1) if (v := line.at(s, metric)) is not None]
+    if not found:
+        return
+    at, means = [s for s, _ in found], [100 * v.mean for _, v in found]
+    widths = [100 * (v.over_episodes or 0) for _, v in found]
+    if line.bound:
+        axes.axhline(
+            means[-1],
+            color=shade,
+            linestyle="--" if line.config.train.episodes_per_step == 1 else ":",
+            linewidth=1.4,
+            label=line.name,
+        )
+        axes.axhspan(means[-1] - widths[-1], means[-1] + widths[-1], color=shade, alpha=0.12, linewidth=0)
+        return
+    axes.errorbar(at, means, yerr=widths, color=shade, marker="o", markersize=3.5, capsize=2, label=line.name)
+    for _, results in line.counted if len(line.counted) > 1 else ():
+        own = [100 * getattr(row, metric).mean for row in results.sessions]
+        axes.plot(range(1, len(own) + 1), own, color=shade, linewidth=0.6, alpha=0.5)

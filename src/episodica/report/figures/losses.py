@@ -1,0 +1,75 @@
+"""Training curves: every loss term over the steps of a run, from its `events.jsonl`."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import cycle
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from episodica.report.figures.canvas import INK, PALETTE, grid, styled
+
+ACROSS = 3
+POINTS = 320  # of a curve; more are averaged
+
+
+@dataclass
+class Losses:
+    """Terms as they were logged, over the steps of all sessions, and where the sessions begin."""
+
+    terms: dict[str, tuple[list[float], list[float]]] = field(default_factory=dict)
+    begins: list[float] = field(default_factory=list)
+    unreadable: int = 0  # lines
+
+
+def read_losses(folder: Path) -> Losses:
+    found, done, last = Losses(), 0, 0
+    path = folder / "events.jsonl"
+    for line in path.read_text(errors="replace").splitlines() if path.exists() else ():
+        try:
+            event = json.loads(line)
+            if event["event"] == "session":
+                done += last
+                last = 0
+                found.begins.append(done)
+            elif event["event"] == "step":
+                last = event["step"]
+                for name, value in event["loss"].items():
+                    steps, values = found.terms.setdefault(str(name), ([], []))
+                    values.append(float(value))
+                    steps.append(done + last)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            found.unreadable += 1
+    return found
+
+
+@styled
+def loss_curves(runs: Sequence[tuple[str, Losses]]) -> Any:
+    """A panel a run; thin upright lines are where sessions begin."""
+    columns = min(len(runs), ACROSS)
+    figure, panels = grid(ceil(len(runs) / columns), columns, 3.6, 2.7)
+    for axes in panels.flat[len(runs) :]:
+        axes.set_axis_off()
+    for axes, (name, losses) in zip(panels.flat, runs, strict=False):
+        for begin in losses.begins[1:]:
+            axes.axvline(begin, color=INK, linewidth=0.5, alpha=0.2)
+        for (term, (steps, values)), shade in zip(losses.terms.items(), cycle(PALETTE), strict=False):
+            axes.plot(*thinned(steps, values), color=shade, linewidth=1, label=term)
+        axes.set(title=name, xlabel="step", yscale="symlog" if _near_zero(losses) else "log")
+        axes.legend(fontsize=7.5, loc="upper right")
+        axes.tick_params(axis="y", which="minor", labelleft=False)
+    panels[0][0].set_ylabel("loss term, weighted")
+    return figure
+
+
+def thinned(steps: Sequence[float], values: Sequence[float], points: int = POINTS) -> tuple[list[float], list[float]]:
+    """Means over equal stretches: at most `points` of them."""
+    width = ceil(len(steps) / points) or 1
+    parts = [slice(begin, begin + width) for begin in range(0, len(steps), width)]
+    means = [[sum(row[part]) / len(row[part]) for part in parts] for row in (steps, values)]
+    return means[0], means[1]
+
+
+def _near_zero(losses: Losses) -> bool:
+    return any(value <= 0 for _, values in losses.terms.values() for value in values)

@@ -1,0 +1,41 @@
+"""The result tables on the screen: method x session, both accuracies with their intervals, forgetting, gap to joint."""
+
+from collections.abc import Sequence
+
+from rich import table as rich
+from rich.markup import escape
+
+from episodica.records.comparison import METRICS, Run, examined
+from episodica.report.aggregate import lines
+from episodica.report.cells import Cell, Table
+from episodica.report.tables import accuracy_table, forgetting_table
+
+
+def results_tables(runs: Sequence[Run]) -> list[rich.Table]:
+    """For each way and number of shots three tables, a line a method: both accuracies and forgetting."""
+    return [_rich(table, title) for part in examined(runs) for table, title in _of_one_shape(part)]
+
+
+def _of_one_shape(runs: Sequence[Run]) -> list[tuple[Table, str]]:
+    found, shape = lines(runs), runs[0][1].shape
+    tables = [accuracy_table(found, metric) for metric in METRICS]
+    asked = f"{shape['way']}-way {shape['shots']}-shot accuracy"
+    titled = [(table, table.title.replace("Accuracy", asked) + ", % ± 95 % interval") for table in tables]
+    lost = forgetting_table(found)
+    return [*titled, (lost, lost.title)] if lost else titled
+
+
+def _rich(table: Table, title: str) -> rich.Table:
+    """Without the column of repeats where nothing is repeated, and without the paper's numbers."""
+    repeated = any(row.note != "1 seed" for row in table.rows)
+    drawn = rich.Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
+    drawn.add_column("session", no_wrap=True)
+    for heading in (*["runs"] * repeated, *table.columns):
+        drawn.add_column(heading, justify="right", no_wrap=True)
+    for row in table.rows:
+        drawn.add_row(escape(row.name), *[row.note] * repeated, *map(_cell, row.cells))
+    return drawn
+
+
+def _cell(cell: Cell) -> str:
+    return escape(cell.number) + cell.plus_minus.replace(" ", "")

@@ -1,0 +1,71 @@
+"""Thumbnails of exemplars, and the reasons for their absence."""
+
+import json
+from base64 import b64decode
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from episodica.engine.problem import load_problem
+from episodica.report.aggregate import Line, lines
+from episodica.report.content import Part
+from episodica.report.exemplars import exemplar_parts
+
+GLYPHS = {
+    "data.classes": 9,
+    "data.per_class": 12,
+    "data.size": 16,
+    "stream.unseen_classes": 3,
+    "stream.test_per_class": 4,
+}
+
+
+@pytest.fixture
+def kept(make_run, tmp_path: Path) -> tuple[Line, dict[str, Path]]:
+    """A run that keeps two training images of each class, as it would have written them."""
+    config, results = make_run("erd", **{**GLYPHS, "memory.per_class": 4})
+    problem = load_problem(config)
+    rows = {c: rows[:2].tolist() for pool in problem.stream.train for c, rows in pool.by_class().items()}
+    (tmp_path / "split.json").write_text(json.dumps({"hash": problem.split.hash}))
+    (tmp_path / "exemplars.json").write_text(json.dumps({"classes": {c: {"rows": r} for c, r in rows.items()}}))
+    return lines([(config, results)])[0], {config.run_id: tmp_path}
+
+
+def test_a_strip_a_class_in_the_order_of_arrival(kept: tuple[Line, dict[str, Path]]):
+    line, where = kept
+    (part,) = exemplar_parts([line], where, allowed=True)
+    problem = load_problem(line.config)
+    arrived = [problem.class_names[c] for pool in problem.stream.train for c in pool.by_class()]
+    assert [strip.name for strip in part.strips] == arrived
+    image = Image.open(BytesIO(b64decode(part.strips[0].image.split(",")[1])))
+    assert image.size == (2 * 16 + 2, 16)
+
+
+def test_images_are_shown_only_when_allowed_and_only_of_methods_that_keep_any(kept, make_run):
+    line, where = kept
+    (part,) = exemplar_parts([line], where, allowed=False)
+    assert not part.strips
+    assert "--images" in part.about
+    assert exemplar_parts(lines([make_run("ft")]), where, allowed=True) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "reason"),
+    [
+        ("exemplars.json", None, "is missing"),
+        ("exemplars.json", '{"classes": 3}', "is damaged"),
+        ("exemplars.json", '{"classes": {"0": {"rows": [99999]}}}', "does not have"),
+        ("split.json", None, "cannot be told"),
+        ("split.json", '{"hash": "another"}', "another split"),
+    ],
+)
+def test_what_cannot_be_shown_says_why(kept, file: str, content: str | None, reason: str):
+    line, where = kept
+    path = where[line.config.run_id] / file
+    path.unlink() if content is None else path.write_text(content)
+    (part,) = exemplar_parts([line], where, allowed=True)
+    assert isinstance(part, Part)
+    assert not part.strips
+    assert reason in part.about
