@@ -1,4 +1,4 @@
-"""The Python blocks of the README run as they stand; those tagged `python no-test` are not meant to."""
+"""The Python blocks of README and docs/learn.md run as they stand; those tagged `python no-test` are not meant to."""
 
 import os
 import re
@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-README = Path(__file__).parents[2] / "README.md"
-BLOCKS = re.findall(r"^```python\n(.*?)^```$", README.read_text(), flags=re.DOTALL | re.MULTILINE)
+ROOT = Path(__file__).parents[2]
+PAGES = [(ROOT / page).read_text() for page in ("README.md", "docs/learn.md")]
+BLOCKS = [b for page in PAGES for b in re.findall(r"^```python\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE)]
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))

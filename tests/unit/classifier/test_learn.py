@@ -1,0 +1,202 @@
+"""Sessions of a model: what is kept, what is measured, what is refused. Training itself is the engine's."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from episodica import FewShotClassifier, InputError
+from episodica.classifier.learn import Call, learn, plan_call
+from episodica.classifier.model_folder import ModelFolder
+from episodica.classifier.state import ModelState
+from episodica.classifier.support import read_classes
+from episodica.classifier.wishes import Share, Wishes, fitting_size
+
+QUICK = {"data.size": 16, "train.episodes": 2, "device": "cpu", "kernels": "torch"}
+LATER = {key: value for key, value in QUICK.items() if key != "data.size"}
+
+
+def _call(model: Path, images: Path, **wishes) -> Call:
+    folder = ModelFolder(model)
+    overrides = (LATER if folder.exists else QUICK) | wishes.pop("overrides", {})
+    base = wishes.pop("base", None)
+    return plan_call(folder, read_classes(images), Wishes(epochs=1, overrides=overrides, **wishes), base)
+
+
+def _learn(model: Path, images: Path, **wishes) -> ModelState:
+    folder = ModelFolder(model)
+    with folder.writing():
+        return learn(folder, _call(model, images, **wishes), lambda event: None)
+
+
+def _kept(state: ModelState) -> dict[str, tuple[int, int]]:
+    return {stored.name: (len(stored.images), len(stored.held_out)) for stored in state.classes}
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return tmp_path / "model"
+
+
+def test_each_call_is_a_session_and_earlier_folders_are_not_needed(model, write_classes):
+    first = write_classes("first", {"a": 0, "b": 1, "c": 2})
+    state = _learn(model, first, keep=10)
+    assert _kept(state) == dict.fromkeys("abc", (8, 2))
+    first.rename(first.with_name("gone"))
+    state = _learn(model, write_classes("second", {"d": 3, "e": 4}))
+    assert _kept(state) == dict.fromkeys("abcde", (8, 2))
+    assert [stored.session for stored in state.classes] == [1, 1, 1, 2, 2]
+    measured = state.history[-1].measured
+    assert measured is not None
+    assert measured.images == 10
+    assert set(measured.by_session) == {1, 2}
+    assert measured.forgetting == pytest.approx(
+        state.history[0].measured.by_session[1] - measured.by_session[1]  # type: ignore[union-attr]
+    )
+    assert not ModelFolder(model).work.exists()
+
+
+def test_held_out_images_are_never_trained_on_and_count_in_the_budget(model, write_classes):
+    images = write_classes("first", {"a": 0, "b": 1, "c": 2, "d": 3})
+    material = _call(model, images, budget=40).material
+    trained = {row for rows in material.new.values() for row in rows}
+    aside = {row for rows in material.held_out.values() for row in rows}
+    assert len(aside) == 4 * 2
+    assert not trained & aside
+    state = _learn(model, images, budget=40)
+    assert sum(map(sum, _kept(state).values())) == 40
+    state = _learn(model, write_classes("second", {"e": 4, "f": 5}))
+    assert sum(map(sum, _kept(state).values())) <= 40
+    assert all(held == 1 for _, held in _kept(state).values())
+
+
+def test_of_ten_classes_two_stay_unseen_and_are_known_all_the_same(model, write_classes):
+    images = write_classes("first", {f"c{c}": c for c in range(10)}, count=6)
+    call = _call(model, images)
+    unseen = {call.material.names[c] for c in call.material.unseen}
+    assert len(unseen) == 2
+    assert not set(call.material.new) & set(call.material.unseen)
+    state = _learn(model, images)
+    assert {stored.name for stored in state.record.of_kind("unseen")} == unseen
+    assert len(state.recogniser().known) == 10
+    assert state.history[-1].measured.unseen is not None  # type: ignore[union-attr]
+    assert len(_call(model, write_classes("second", {"x": 11, "y": 12})).material.unseen) == 0
+
+
+def test_a_class_that_came_before_is_refused_or_merged(model, write_classes):
+    _learn(model, write_classes("first", {"a": 0, "b": 1}), keep=10)
+    again = write_classes("again", {"a": 2, "c": 3})
+    with pytest.raises(InputError, match=r'"a" came before: rename it .* --existing merge'):
+        _call(model, again)
+    call = _call(model, again, existing="merge")
+    numbers = {name: i for i, name in enumerate(call.material.names)}
+    assert list(call.material.past) == [numbers["b"]]
+    assert len(call.material.new[numbers["a"]]) == 8 + 12  # exemplars, and all new images: two are held out already
+    state = _learn(model, again, existing="merge")
+    assert _kept(state) == dict.fromkeys("abc", (8, 2))
+
+
+def test_one_new_class_is_learned_against_the_past(model, write_classes):
+    _learn(model, write_classes("first", {"a": 0, "b": 1, "c": 2}))
+    call = _call(model, write_classes("second", {"d": 3}))
+    assert (call.config.shape.way, round(call.config.method.p * call.config.shape.way)) == (4, 3)  # type: ignore[attr-defined]
+    with pytest.raises(InputError, match="--method ft trains on the new classes alone"):
+        _call(model, write_classes("third", {"e": 4}), method="ft")
+
+
+def test_a_model_can_go_on_where_all_or_all_but_one_of_its_classes_were_forgotten(model, write_classes):
+    _learn(model, write_classes("first", {"a": 0, "b": 1}))
+    ModelFolder(model).forget("a")
+    assert "b" in _kept(_learn(model, write_classes("second", {"c": 2, "d": 3})))
+    for name in "bcd":
+        ModelFolder(model).forget(name)
+    assert list(_kept(_learn(model, write_classes("third", {"e": 2, "f": 3})))) == ["e", "f"]
+
+
+def test_another_models_weights_can_be_the_start(model, write_classes, tmp_path):
+    images = write_classes("first", {"a": 0, "b": 1})
+    origin = _learn(model, images)
+    call = plan_call(ModelFolder(tmp_path / "other"), read_classes(images), Wishes(overrides=LATER), ModelFolder(model))
+    assert call.start.keys() == origin.weights.keys()
+    assert call.config.image_size == 16
+    with pytest.raises(InputError, match="--from is for a new model"):
+        _call(model, write_classes("second", {"c": 2}), base=ModelFolder(model))
+
+
+def test_fine_tuning_neither_replays_nor_distils(model, write_classes):
+    _learn(model, write_classes("first", {"a": 0, "b": 1}))
+    method = _call(model, write_classes("second", {"c": 2, "d": 3}), method="ft").config.method
+    assert (method.p, method.lambda_m, method.lambda_e) == (0, 0, 0)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("wishes", "message"),
+    [
+        ({"keep": 3, "budget": 9}, "give one of them"),
+        ({"keep": 1}, "at least 2"),
+        ({"budget": 5}, "raise it to at least 6"),
+        ({"unseen": 1}, "hold out none or at least 2"),
+        ({"overrides": {"learner.name": "relationnet", "backbone.pools": 2}}, "use protonet"),
+        ({"overrides": {"method.name": "ida"}}, "choose the method with --method"),
+        ({"overrides": {"stream.tasks": 2}}, "one task a call"),
+        ({"overrides": {"memory.per_class": 2}}, "use --keep"),
+        ({"overrides": {"shape.wya": 2}}, 'did you mean "shape.way"'),
+        ({"overrides": {"shape.way": "many"}}, "shape.way"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_written(wishes, message, model, write_classes):
+    with pytest.raises(InputError, match=message):
+        _call(model, write_classes("first", {"a": 0, "b": 1, "c": 2}), **wishes)
+    assert not model.exists()
+
+
+def test_what_the_first_call_decided_stays(model, write_classes):
+    _learn(model, write_classes("first", {"a": 0, "b": 1}))
+    with pytest.raises(InputError, match="decided when the model was made"):
+        _call(model, write_classes("second", {"c": 2, "d": 3}), overrides={"backbone.width": "released"})
+
+
+def test_too_few_images_or_classes_are_refused(model, write_classes, tmp_path):
+    with pytest.raises(InputError, match=r'"a", "b" has fewer than 2 images.*episodica remember'):
+        _call(model, write_classes("first", {"a": 0, "b": 1}, count=1))
+    with pytest.raises(InputError, match="telling apart takes two"):
+        _call(model, write_classes("one", {"a": 0}))
+    with pytest.raises(InputError, match="has no sub-folder with images"):
+        read_classes(tmp_path / "first" / "a")
+
+
+@pytest.mark.parametrize(("side", "size"), [(8, 32), (32, 32), (45, 48), (64, 64), (300, 84)])
+def test_the_image_size_follows_from_the_images(side, size):
+    assert fitting_size([np.zeros((side, 2 * side, 3), np.uint8)]) == size
+
+
+@pytest.mark.parametrize(("images", "available", "held_out"), [(20, 100, 4), (20, 5, 1), (20, 3, 0), (2, 100, 0)])
+def test_a_few_images_are_held_out(images, available, held_out):
+    assert Share(images).held_out_of(available) == held_out
+
+
+def test_a_classifier_in_python(glyphs, tmp_path):
+    classifier = FewShotClassifier(epochs=1, settings=QUICK)
+    with pytest.raises(ValueError, match="call fit first"):
+        classifier.predict(glyphs[0])
+    train, labels = glyphs[:3, :8].reshape(-1, 16, 16, 3), np.repeat([3, 1, 2], 8)
+    assert classifier.fit(train, labels) is classifier
+    assert classifier.classes_.tolist() == ["1", "2", "3"]
+    classifier.settings = LATER
+    assert classifier.partial_fit(list(glyphs[3, :8] / 255), ["four"] * 8) is classifier
+    classifier.remember(glyphs[4, :2], ["five"] * 2)
+    assert classifier.classes_.tolist() == ["1", "2", "3", "five", "four"]
+    probabilities = classifier.predict_proba(glyphs[4, 2:6])
+    assert probabilities.shape == (4, 5)
+    assert probabilities.sum(1) == pytest.approx(np.ones(4), abs=1e-5)
+    assert classifier.predict(glyphs[4, 2:6]).tolist() == classifier.classes_[probabilities.argmax(1)].tolist()
+    assert classifier.unknown(glyphs[4, 2:6]).dtype == bool
+    assert 0 <= classifier.score(train, labels) <= 1
+    classifier.save(tmp_path / "saved")
+    loaded = FewShotClassifier.load(tmp_path / "saved")
+    assert (loaded.predict_proba(glyphs[4, 2:6]) == probabilities).all()
+    assert loaded.predict_proba(glyphs[4, :0]).shape == (0, 5)
+    with pytest.raises(InputError, match="exists"):
+        classifier.save(tmp_path / "saved")
+    with pytest.raises(InputError, match="one label for each"):
+        classifier.fit(train, labels[:3])

@@ -1,0 +1,158 @@
+"""A model is in the old state or in the new one, whatever happens; and what is forgotten is gone from every byte."""
+
+import errno
+import json
+import os
+from pathlib import Path
+
+import pytest
+import torch
+from filelock import FileLock
+
+from episodica.classifier.model_folder import ModelFolder
+from episodica.errors import FolderInUse, InputError
+
+
+def _contents(folder: ModelFolder) -> bytes:
+    return b"".join(p.name.encode() + p.read_bytes() for p in sorted(folder.path.rglob("*")) if p.is_file())
+
+
+@pytest.fixture
+def model(blank: ModelFolder, glyphs) -> ModelFolder:
+    blank.remember({"ibis": list(glyphs[0, :3]), "heron": list(glyphs[1, :3])})
+    blank.remember({"stork": list(glyphs[2, :3])})
+    return blank
+
+
+def test_what_is_remembered_is_recognised_after_reading_it_again(model, glyphs):
+    recogniser = ModelFolder(model.path).state().recogniser()
+    vectors = recogniser.embed(torch.from_numpy(glyphs[:3, 0]).permute(0, 3, 1, 2))
+    assert [a.best for a in recogniser.answers(vectors)] == ["ibis", "heron", "stork"]
+    assert recogniser.known[0].images == 3
+
+
+def test_stored_images_keep_every_pixel(model, glyphs):
+    stored = model.vault.load(model.state().classes[0].images, 16)
+    assert torch.equal(stored, torch.from_numpy(glyphs[0, :3]).permute(0, 3, 1, 2))
+
+
+def test_undo_goes_back_once(model):
+    assert model.undo().record.names == ["ibis", "heron"]
+    assert len(list(model.vault.folder.glob("*.png"))) == 6
+    with pytest.raises(InputError, match="no state before this one"):
+        model.undo()
+
+
+def test_nothing_of_a_forgotten_class_is_left(model):
+    digests = model.state().classes[0].images
+    data = [model.vault.read(digest) for digest in digests]
+    (model.work / "run").mkdir(parents=True)
+    (model.work / "run" / "log").write_text("ibis")
+    model.forget("ibis")
+    everything = _contents(model)
+    assert b"ibis" not in everything
+    assert not any(d.encode() in everything for d in digests)
+    assert not any(png in everything or png[40:80] in everything for png in data)
+    assert model.state().record.names == ["heron", "stork"]
+    assert model.undo().record.names == ["heron"]
+    assert b"ibis" not in _contents(model)
+
+
+def test_a_class_that_is_not_there_cannot_be_forgotten(model):
+    with pytest.raises(InputError, match='did you mean "heron"'):
+        model.forget("herons")
+
+
+@pytest.mark.parametrize("change", ["remember", "forget", "undo"])
+def test_a_disk_that_fails_at_any_write_leaves_the_old_state(model, glyphs, change, monkeypatch):
+    changes = {
+        "remember": lambda: model.remember({"crane": list(glyphs[3, :2])}),
+        "forget": lambda: model.forget("ibis"),
+        "undo": model.undo,
+    }
+    before, sync, failed = model.state().id, os.fsync, 0
+    for allowed in range(20):
+        left = iter(range(allowed))
+
+        def fsync(file: int, left=left) -> None:
+            if next(left, None) is None:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            sync(file)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", fsync)
+            try:
+                changes[change]()
+                break
+            except OSError:
+                failed += 1
+        assert ModelFolder(model.path).state().id == before
+        assert not list(model.path.rglob("*.part"))
+    assert failed >= 1
+    assert ModelFolder(model.path).state().id != before
+
+
+@pytest.mark.parametrize("name", ["state.json", "weights.safetensors", "prototypes.safetensors", "checksums.json"])
+@pytest.mark.parametrize("damage", ["cut", "flip", "remove"])
+def test_damage_is_refused_in_a_sentence(model, name, damage):
+    path = model.path / "states" / model.state().id / name
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    if damage == "remove":
+        path.unlink()
+    else:
+        path.write_bytes(data[: len(data) // 2] if damage == "cut" else data)
+    with pytest.raises(InputError, match=r"cannot be read, .*(damaged|missing): restore") as refused:
+        model.state()
+    assert "\n" not in str(refused.value)
+
+
+def test_a_damaged_image_is_refused(model):
+    digest = model.state().classes[0].images[0]
+    model.vault.path(digest).write_bytes(b"other")
+    with pytest.raises(InputError, match="missing or damaged"):
+        model.vault.load([digest], 16)
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", "null", '{"format": 1, "state": 3, "previous": null}', "\x00"])
+def test_a_foreign_pointer_is_refused(model, text):
+    (model.path / "model.json").write_text(text)
+    with pytest.raises(InputError, match="damaged or not of a model"):
+        model.state()
+
+
+def test_a_later_format_is_refused(model):
+    path = model.path / "model.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 2}))
+    with pytest.raises(InputError, match="format 2 and this version reads 1: update"):
+        model.state()
+
+
+def test_a_pointer_cannot_lead_elsewhere(model, tmp_path: Path):
+    (tmp_path / "x").mkdir()
+    (model.path / "model.json").write_text('{"format": 1, "state": "../../x", "previous": null}')
+    with pytest.raises(InputError, match="damaged or not of a model"):
+        model.state()
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path):
+    (tmp_path / "thesis.tex").write_text("")
+    with pytest.raises(InputError, match="no model and not empty"), ModelFolder(tmp_path).writing():
+        pass
+    with pytest.raises(InputError, match="no such folder"):
+        ModelFolder(tmp_path / "none").state()
+
+
+def test_a_second_writer_is_refused(model, glyphs):
+    with FileLock(model.path / ".lock"), pytest.raises(FolderInUse, match="--wait"):
+        model.remember({"crane": list(glyphs[3, :2])})
+
+
+def test_a_learned_class_is_not_replaced_by_remembering(model, glyphs):
+    state = model.state()
+    learned = tuple(stored.model_copy(update={"kind": "learned"}) for stored in state.classes)
+    with model.writing():
+        state.record = state.record.model_copy(update={"classes": learned})
+        model.commit(state)
+    with pytest.raises(InputError, match="learned by training"):
+        model.remember({"ibis": list(glyphs[3, :2])})

@@ -1,0 +1,68 @@
+import pytest
+import torch
+
+from episodica.classifier.calibration import Calibration
+from episodica.classifier.recogniser import KnownClass, Recogniser
+from episodica.config.sections import AugmentConfig
+from episodica.errors import InputError
+from episodica.rng import generator
+
+SIZE = 16
+
+
+@pytest.fixture
+def recogniser(learner) -> Recogniser:
+    return Recogniser(learner, SIZE, AugmentConfig(), calibration=Calibration(temperature=40, few_shot_temperature=50))
+
+
+@pytest.fixture
+def images():
+    return torch.randint(256, (9, 3, SIZE, SIZE), dtype=torch.uint8, generator=generator("images"))
+
+
+def test_embedding_is_evaluation_mode_on_normalised_pixels(recogniser, images, learner):
+    how = AugmentConfig()
+    pixels = (images / 255 - torch.tensor(how.mean).view(3, 1, 1)) / torch.tensor(how.std).view(3, 1, 1)
+    with torch.no_grad():
+        expected = learner.eval().embed(pixels)
+    assert torch.allclose(recogniser.embed(images), expected, atol=1e-4)
+    assert recogniser.embed(images[:0]).shape == (0, expected.shape[1])
+
+
+def test_answers_agree_with_a_plain_loop(recogniser, images):
+    vectors = recogniser.embed(images)
+    knowing = recogniser.only({"a": vectors[:2], "b": vectors[2:3]})
+    for vector, answer in zip(vectors, knowing.answers(vectors), strict=True):
+        distances = [float((vector - p).square().sum()) for p in (vectors[:2].mean(0), vectors[2])]
+        expected = (-torch.tensor(distances) / 50).softmax(0).tolist()
+        assert list(answer.scores.values()) == pytest.approx(expected, abs=1e-4)
+        assert answer.best == ("a" if distances[0] < distances[1] else "b")
+        assert answer.probability == max(answer.scores.values())
+        assert not answer.unknown
+
+
+def test_an_image_far_from_everything_is_unknown(recogniser, images):
+    vectors = recogniser.embed(images)
+    known = (KnownClass("a", vectors[0], 1, learned=True), KnownClass("b", vectors[1], 1, learned=False))
+    limits = Calibration(learned=1.0, remembered=None)
+    strict = Recogniser(recogniser.learner, SIZE, recogniser.augment, known, limits)
+    near, far = vectors[0] + 1e-3, vectors[0] + 10
+    assert [a.unknown for a in strict.answers(torch.stack([near, far, vectors[1] + 0.3]))] == [False, True, False]
+
+
+def test_classes_are_added_replaced_and_removed(recogniser, images):
+    vectors = recogniser.embed(images)
+    two = recogniser.knowing({"a": vectors[:1]}).knowing({"b": vectors[1:2]})
+    again = two.knowing({"a": vectors[3:6]})
+    assert [(k.name, k.images) for k in again.known] == [("b", 1), ("a", 3)]
+    assert [k.name for k in again.without("b").known] == ["a"]
+    assert [k.name for k in again.only({"c": vectors[:1]}).known] == ["c"]
+    with pytest.raises(InputError, match='no class "aa": did you mean "a"'):
+        again.without("aa")
+    with pytest.raises(InputError, match='"d" has no image'):
+        again.knowing({"d": vectors[:0]})
+
+
+def test_who_knows_nothing_says_so(recogniser, images):
+    (answer,) = recogniser.answers(recogniser.embed(images[:1]))
+    assert answer == (None, 0.0, True, {})
