@@ -22,7 +22,7 @@ AHEAD = 512  # images decoded before the first of them is taken
 
 _SILENCING = RLock()
 
-Encoded = Path | bytes | memoryview | np.ndarray
+Encoded = Path | bytes | memoryview | np.ndarray | Image.Image
 
 
 class Unreadable(ValueError):
@@ -82,7 +82,7 @@ def _decode(image: Encoded, size: int, name: str) -> np.ndarray:
     if isinstance(image, np.ndarray) and image.dtype == np.uint8 and image.shape == (size, size, 3):
         return image.copy()
     try:
-        picture = _rgb(_from_array(image) if isinstance(image, np.ndarray) else _upright(_encoded(image)))
+        picture = _rgb(_picture(image))
     except Exception as error:  # Pillow's readers let through whatever their parsing stumbles over
         raise Unreadable(name, _reason(error)) from error
     side = min(picture.size)
@@ -90,6 +90,16 @@ def _decode(image: Encoded, size: int, name: str) -> np.ndarray:
     middle = (left, top, left + side, top + side)
     # The gap averages a large picture before it is resampled: several times as fast, within a level or two of 255.
     return np.array(picture.resize((size, size), Resampling.BICUBIC, box=middle, reducing_gap=3.0))
+
+
+def _picture(image: Encoded) -> Image.Image:
+    match image:
+        case np.ndarray():
+            return _from_array(image)
+        case Image.Image():
+            return _upright(_bounded(image).copy())
+        case _:
+            return _upright(_bounded(Image.open(BytesIO(_encoded(image)), formats=FORMATS)))
 
 
 def _reason(error: Exception) -> str:
@@ -130,8 +140,7 @@ def _bounded(picture: Image.Image) -> Image.Image:
     return picture
 
 
-def _upright(data: bytes) -> Image.Image:
-    picture = _bounded(Image.open(BytesIO(data), formats=FORMATS))
+def _upright(picture: Image.Image) -> Image.Image:
     picture.load()
     with suppress(Exception):  # torn metadata spoils no pixel
         ImageOps.exif_transpose(picture, in_place=True)

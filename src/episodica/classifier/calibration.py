@@ -1,0 +1,57 @@
+"""How sure is sure: a temperature for probabilities, and limits beyond which nothing known fits.
+
+Both are chosen on held-out images. The mean of k images lies off its class's centre by 1/k of the spread within the
+class, so an image of that class is expected at (1 + 1/k) times the spread: distances are measured in that unit, and one
+limit serves classes known from one image and from twenty.
+"""
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from episodica.config.sections import Section
+
+FALSE_REJECTS = 0.05  # share of held-out images of known classes that are called unknown
+TEMPERATURES = torch.logspace(-2, 4, 121)
+
+
+class Calibration(Section):
+    temperature: float = Field(default=1.0, gt=0)
+    """scores are divided by it before the softmax"""
+    learned: float | None = Field(default=None, ge=0)
+    """limit of strangeness where the nearest class was learned by training; none: nothing is unknown"""
+    remembered: float | None = Field(default=None, ge=0)
+    """limit where the nearest class is known from a few images only"""
+
+
+UNCALIBRATED = Calibration()
+
+
+def strangeness(distances: Tensor, images: Tensor) -> tuple[Tensor, Tensor]:
+    """The nearest of C classes to each image, and how far it is for a class known from that many images. [M], [M]
+
+    `distances` are squared, [M, C]; `images` says from how many each class is known, [C].
+    """
+    nearest = distances.argmin(1)
+    return nearest, distances.gather(1, nearest[:, None])[:, 0] / (1 + 1 / images[nearest])
+
+
+def fitted_temperature(scores: Tensor, labels: Tensor) -> float:
+    """The temperature under which the right classes of held-out images are likeliest, of a fixed grid. [M, C], [M]"""
+    losses = torch.stack([torch.nn.functional.cross_entropy(scores / t, labels) for t in TEMPERATURES])
+    return float(TEMPERATURES[losses.argmin()])
+
+
+def limit(strange: Tensor, rejects: float = FALSE_REJECTS) -> float | None:
+    """What that share of known images exceeds; none where there are no images to tell by."""
+    return float(strange.double().quantile(1 - rejects)) if len(strange) else None
+
+
+def auroc(known: Tensor, unknown: Tensor) -> float:
+    """How often an image of an unknown class is stranger than one of a known class; ties count half."""
+    both = torch.cat([known, unknown]).double()
+    _, inverse, counts = both.unique(return_inverse=True, return_counts=True)
+    middle_ranks = counts.cumsum(0) - (counts - 1) / 2
+    ranks = middle_ranks[inverse[len(known) :]].sum()
+    pairs = len(known) * len(unknown)
+    return float((ranks - len(unknown) * (len(unknown) + 1) / 2) / pairs)

@@ -1,0 +1,123 @@
+"""What answers questions: an encoder, the classes it knows as points among its embeddings, and what counts as near."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from episodica.classifier.calibration import UNCALIBRATED, Calibration, strangeness
+from episodica.config.sections import AugmentConfig
+from episodica.data import augment
+from episodica.engine.embedder import embed_chunks, folded
+from episodica.errors import InputError, nearest
+from episodica.learners.learner import Learner
+
+
+@dataclass(frozen=True, eq=False)
+class KnownClass:
+    name: str
+    prototype: Tensor  # [D]
+    images: int  # that the prototype is the mean of
+    learned: bool  # by training, or remembered from a few images
+
+
+class Answer(NamedTuple):
+    """The nearest class, also where it is so far that the image counts as unknown; none where no class is known."""
+
+    best: str | None
+    probability: float
+    unknown: bool
+    scores: dict[str, float]  # the probability of each class
+
+
+@dataclass(frozen=True, eq=False)
+class Recogniser:
+    """Answers depend on nothing but what is here. Changes give a new one."""
+
+    learner: Learner
+    image_size: int
+    augment: AugmentConfig
+    known: tuple[KnownClass, ...] = ()
+    calibration: Calibration = UNCALIBRATED
+
+    def embed(self, images: Tensor) -> Tensor:
+        """uint8 [M, 3, S, S] -> [M, D], in evaluation mode, in chunks of a fixed size."""
+        pixels = images.permute(0, 2, 3, 1)
+        device = next(self._encoder.parameters()).device
+
+        def views(rows: Tensor) -> Tensor:
+            return augment.plain(pixels[rows].to(device), self.augment)
+
+        if not len(images):
+            return torch.empty(0, *self.learner.backbone.out_shape(self.image_size))
+        return embed_chunks(self._encoder, torch.arange(len(images)), views).float().cpu()
+
+    def knowing(self, support: Mapping[str, Tensor]) -> "Recogniser":
+        """With these classes added, or replaced where the name is known: of each the embeddings of k images, [k, D]."""
+        others = tuple(known for known in self.known if known.name not in support)
+        return replace(self, known=(*others, *_remembered(support)))
+
+    def only(self, support: Mapping[str, Tensor]) -> "Recogniser":
+        return replace(self, known=_remembered(support))
+
+    def without(self, name: str) -> "Recogniser":
+        names = [known.name for known in self.known]
+        if name not in names:
+            raise InputError(f'there is no class "{name}": {nearest(name, names) if names else "no class is known"}')
+        return replace(self, known=tuple(known for known in self.known if known.name != name))
+
+    def scores(self, vectors: Tensor) -> Tensor:
+        """Minus the squared distance of each image to each class. [M, D] -> [M, C]"""
+        return self.learner.scores(self._prototypes[None], vectors[None])[0].clamp(max=0)
+
+    def probabilities(self, vectors: Tensor) -> Tensor:
+        return (self.scores(vectors) / self.calibration.temperature).softmax(-1)
+
+    def strangeness(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
+        """The nearest class of each image, and how far it is for a class known from so many images."""
+        return strangeness(-self.scores(vectors), self._images)
+
+    def unknown(self, vectors: Tensor) -> Tensor:
+        """Which images are stranger than their nearest class allows. [M]"""
+        closest, strange = self.strangeness(vectors)
+        return strange > self._limits[closest]
+
+    def answers(self, vectors: Tensor) -> list[Answer]:
+        if not self.known:
+            return [Answer(None, 0.0, True, {}) for _ in vectors]
+        names = [known.name for known in self.known]
+        found = zip(self.probabilities(vectors).tolist(), self.unknown(vectors).tolist(), strict=True)
+        answers = []
+        for probabilities, unknown in found:
+            best = max(range(len(names)), key=probabilities.__getitem__)
+            scores = dict(zip(names, probabilities, strict=True))
+            answers.append(Answer(names[best], probabilities[best], unknown, scores))
+        return answers
+
+    @cached_property
+    def _encoder(self) -> Learner:
+        return folded(self.learner)
+
+    @cached_property
+    def _prototypes(self) -> Tensor:
+        return torch.stack([known.prototype for known in self.known])
+
+    @cached_property
+    def _images(self) -> Tensor:
+        return torch.tensor([float(known.images) for known in self.known])
+
+    @cached_property
+    def _limits(self) -> Tensor:
+        by_kind = {True: self.calibration.learned, False: self.calibration.remembered}
+        limits = [by_kind[known.learned] for known in self.known]
+        return torch.tensor([torch.inf if limit is None else limit for limit in limits])
+
+
+def _remembered(support: Mapping[str, Tensor]) -> tuple[KnownClass, ...]:
+    empty = [name for name, vectors in support.items() if not len(vectors)]
+    if empty:
+        raise InputError(f'class "{empty[0]}" has no image: give at least one')
+    return tuple(KnownClass(name, vectors.mean(0), len(vectors), learned=False) for name, vectors in support.items())

@@ -1,0 +1,133 @@
+"""One state of a model, as it is written: plain records, checked when they are read."""
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Literal, Self
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from episodica.classifier.calibration import UNCALIBRATED, Calibration
+from episodica.classifier.recogniser import KnownClass, Recogniser
+from episodica.config import RunConfig, resolve
+from episodica.config.sections import Section
+from episodica.engine.checkpoint import restore_module
+from episodica.engine.problem import new_learner
+
+FORMAT = 1
+
+
+class Measured(Section):
+    """What a model could do after a call, on images that it was never trained on. Accuracies are fractions."""
+
+    images: int
+    """held-out images of learned classes"""
+    accuracy: float | None
+    """of them, told apart among all learned classes"""
+    by_session: dict[int, float]
+    """held-out images of the classes of each session, told apart among the classes that were learned by its end"""
+    forgetting: float | None
+    """mean over earlier sessions of the best such accuracy so far, less the present one"""
+    way: int
+    shots: int
+    few_shot: float | None
+    """learned classes in few-shot questions: exemplars are support, held-out images are asked"""
+    unseen: float | None
+    """the same for classes that were held out of training"""
+    unknown_auroc: float | None
+    """how often an image of a class that the model does not know looks stranger than one of a class that it does"""
+
+
+class Step(Section):
+    """One line of the history."""
+
+    what: Literal["learn", "remember"]
+    when: str
+    classes: tuple[str, ...]
+    settings: dict[str, Any] = Field(default_factory=dict)
+    measured: Measured | None = None
+
+
+class StoredClass(Section):
+    name: str
+    kind: Literal["learned", "remembered", "unseen"]
+    """by training; from a few images; held out of training to measure on, and known from a few images like those"""
+    session: int | None = None
+    """the call that learned it, counted from 1"""
+    images: tuple[str, ...]
+    """exemplars or support images, by the digest of their files"""
+    distances: tuple[float, ...] | None = None
+    """of exemplars to their class mean, where the memory asked"""
+    held_out: tuple[str, ...] = ()
+    """images that measure and calibrate, never trained on"""
+
+
+class StateRecord(Section):
+    format: int = FORMAT
+    config: dict[str, Any]
+    """the settings of the last call to learn; backbone, learner and image size are those of the first"""
+    sessions: int
+    classes: tuple[StoredClass, ...]
+    calibration: Calibration = UNCALIBRATED
+    history: tuple[Step, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        return [stored.name for stored in self.classes]
+
+    @property
+    def digests(self) -> set[str]:
+        """Of all images that belong to this state."""
+        return {digest for stored in self.classes for digest in (*stored.images, *stored.held_out)}
+
+    def of_kind(self, kind: str) -> list[StoredClass]:
+        return [stored for stored in self.classes if stored.kind == kind]
+
+    def without(self, name: str) -> Self:
+        """As if that class had never come, but for the weights."""
+        history = [
+            step.model_copy(update={"classes": tuple(n for n in step.classes if n != name)}) for step in self.history
+        ]
+        kept = tuple(stored for stored in self.classes if stored.name != name)
+        return self.model_copy(update={"classes": kept, "history": tuple(step for step in history if step.classes)})
+
+
+class ModelState:
+    """A consistent state in memory: nothing that happens to the folder afterwards changes it."""
+
+    def __init__(self, id: str, record: StateRecord, weights: Mapping[str, Tensor], prototypes: Tensor) -> None:
+        assert len(prototypes) == len(record.classes)
+        self.id, self.record = id, record
+        self.weights, self.prototypes = weights, prototypes  # prototypes [C, D] in the order of the classes
+
+    @property
+    def format(self) -> int:
+        return self.record.format
+
+    @property
+    def classes(self) -> tuple[StoredClass, ...]:
+        return self.record.classes
+
+    @property
+    def history(self) -> tuple[Step, ...]:
+        return self.record.history
+
+    @cached_property
+    def config(self) -> RunConfig:
+        return resolve(self.record.config)
+
+    def recogniser(self) -> Recogniser:
+        return self._recogniser
+
+    @cached_property
+    def _recogniser(self) -> Recogniser:
+        learner = new_learner(self.config, torch.device("cpu"))
+        restore_module("learner", learner, self.weights)
+        lines = zip(self.classes, self.prototypes, strict=True)
+        known = tuple(KnownClass(c.name, point, len(c.images), c.kind == "learned") for c, point in lines)
+        return Recogniser(learner.eval(), self.config.image_size, self.config.augment, known, self.record.calibration)
+
+    def without(self, name: str) -> "ModelState":
+        kept = [i for i, stored in enumerate(self.classes) if stored.name != name]
+        return ModelState("", self.record.without(name), self.weights, self.prototypes[kept])
