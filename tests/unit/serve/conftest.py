@@ -1,6 +1,7 @@
 """A small model behind the application, and pictures to show to it."""
 
 import io
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,12 +31,19 @@ def png(pixels: np.ndarray) -> bytes:
     return file.getvalue()
 
 
-@pytest.fixture
-def folder(make_model: Callable[[Path], ModelFolder], tmp_path: Path, glyphs: np.ndarray) -> ModelFolder:
-    """Knows "ka" and "ri", three images each."""
-    folder = make_model(tmp_path / "model")
+@pytest.fixture(scope="session")
+def pristine(
+    make_model: Callable[[Path], ModelFolder], tmp_path_factory: pytest.TempPathFactory, glyphs: np.ndarray
+) -> ModelFolder:
+    """Knows "ka" and "ri", three images each; not to be changed."""
+    folder = make_model(tmp_path_factory.mktemp("pristine") / "model")
     folder.remember({"ka": list(glyphs[0, :3]), "ri": list(glyphs[1, :3])})
     return folder
+
+
+@pytest.fixture
+def folder(pristine: ModelFolder, tmp_path: Path) -> ModelFolder:
+    return ModelFolder(shutil.copytree(pristine.path, tmp_path / "model"))
 
 
 class Client(Asker):
