@@ -132,11 +132,12 @@ class EventLog:
         self._file.close()
 
     def __call__(self, event: Mapping[str, Any]) -> None:
+        """Lines reach the file at once: it is what those who watch the run read."""
         self._file.write(json.dumps(event).encode() + b"\n")
+        self._file.flush()
 
     def position(self) -> int:
-        """Bytes written, once they are safe with the operating system."""
-        self._file.flush()
+        """Bytes written, which are safe with the operating system."""
         return self._file.tell()
 
 

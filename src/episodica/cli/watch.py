@@ -1,0 +1,47 @@
+"""`episodica watch`: a page with all runs, as they train."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.markup import escape
+
+from episodica.cli.screen import OK, app, screen
+from episodica.errors import InputError
+
+
+@app.command
+def watch(
+    folder: Annotated[Path, Parameter(name="DIR", help="folder with run folders, at any depth up to five")] = Path(
+        "runs"
+    ),
+    /,
+    *,
+    port: Annotated[int, Parameter(help="port of the page; 0 for any that is free")] = 8765,
+    host: Annotated[str, Parameter(help="address to serve on; other than localhost only with --token")] = "localhost",
+    token: Annotated[
+        str | None, Parameter(help="secret that the page asks for", env_var="EPISODICA_TOKEN", show_env_var=True)
+    ] = None,
+) -> int:
+    """Serve a page with all runs below a folder: state, curves, losses, speed, time left, logs and comparison.
+
+    It only reads, and reads only run folders: runs may be training, finished, or copied from elsewhere.
+    """
+    from episodica.serve.guard import check_binding
+    from episodica.serve.listen import address, bind, need_web, serve
+    from episodica.serve.live import live_app
+
+    if not folder.is_dir():
+        what = "is not a folder" if folder.exists() else "does not exist"
+        raise InputError(f"{folder} {what}: give the folder that runs are written to (--out of episodica run)")
+    need_web()
+    check_binding(host, token)
+    listener = bind(host, port)
+    place = address(listener, host)
+    screen.print(f"The runs in {escape(str(folder))} are shown at {place}", soft_wrap=True)
+    if token is not None:
+        screen.print(f"Open {place}?token=... with your token once; the browser keeps it.", soft_wrap=True)
+    screen.print("Ctrl-C ends the page; runs go on.")
+    serve(lambda stopping: live_app(folder.resolve(), host, token, stopping), listener)
+    screen.print("The page has ended.")
+    return OK

@@ -1,0 +1,199 @@
+"""One run folder, followed: what changed since the last look is read, and nothing is ever written or locked."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import ValidationError
+
+from episodica.records.results import Session
+from episodica.serve.following import Lines, Stamp, read_some
+from episodica.serve.pace import Schedule, done, seconds_left
+from episodica.serve.told import Told, finite_row
+from episodica.sweep.grid import flatten
+
+State = Literal["running", "finished", "interrupted", "failed", "waiting"]
+STILL = 60.0  # seconds without a movement after which a run whose lock we cannot see counts as stopped
+MOST_CONFIG, MOST_RESULTS, MOST_ERROR = 1 << 16, 1 << 24, 1 << 13
+
+
+LOADER = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """The config as it is written, understood or not; references are refused, as few can stand for very much."""
+    try:
+        text = read_some(path, MOST_CONFIG)
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, LOADER)):
+            return {}
+        tree = yaml.load(text, LOADER)
+    except (OSError, ValueError, yaml.YAMLError, RecursionError):
+        return {}
+    return tree if isinstance(tree, dict) else {}
+
+
+class WatchedRun:
+    """Everything that the page shows of a run."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.folder, self.name = folder, name
+        self.told = Told()
+        self.config: dict[str, Any] = {}
+        self.schedule: Schedule | None = None
+        self.state: State = "waiting"
+        self.moved = float("-inf")  # when, on the clock of `refresh`
+        self.changed = 0.0  # when, as seconds since 1970
+        self._lines = Lines(folder / "events.jsonl")
+        self._stamps: dict[str, Stamp | None] = {}
+        self._status: str | None = None
+        self._rows: dict[int, Session] = {}  # of results.json, for folders without events
+        self._was_locked = False
+
+    def refresh(self, now: float, wall: float, locked: bool) -> bool:
+        """Look again, with the time on a clock that never jumps and on the wall; whether anything changed."""
+        before = self.state
+        changed = [
+            self._read_events(),
+            self._when_changed("config.yaml", self._read_config),
+            self._when_changed("results.json", self._read_results),
+            self._when_changed("error.log", lambda path: None),
+        ]
+        if any(changed):
+            self._note_movement(now, wall)
+        self.state = self._state(now, locked)
+        self._was_locked = locked
+        return any(changed) or self.state != before
+
+    def _read_events(self) -> bool:
+        anew, lines = self._lines.fresh()
+        if anew:
+            self.told = Told()
+        for line in lines:
+            self.told.feed(line)
+        return anew or bool(lines)
+
+    def _when_changed(self, name: str, read: Any) -> bool:
+        stamp = Stamp.of(self.folder / name)
+        if name in self._stamps and stamp == self._stamps[name]:
+            return False
+        appeared = stamp is not None or name in self._stamps
+        self._stamps[name] = stamp
+        read(self.folder / name)
+        return appeared
+
+    def _read_config(self, path: Path) -> None:
+        self.config = read_config(path)
+        self.schedule = None
+
+    def _read_results(self, path: Path) -> None:
+        try:
+            found = json.loads(read_some(path, MOST_RESULTS))
+            rows = [finite_row(row) for row in found["sessions"]]
+            self._status, self._rows = str(found["status"]), {row.session: row for row in rows}
+        except (OSError, ValueError, KeyError, TypeError, ValidationError, RecursionError):
+            self._status, self._rows = None, {}
+
+    def _note_movement(self, now: float, wall: float) -> None:
+        times = [path.changed / 1e9 for path in (self._lines.stamp, *self._stamps.values()) if path is not None]
+        self.changed = max(times, default=0.0)
+        first_look = self.moved == float("-inf")
+        self.moved = now - max(wall - self.changed, 0.0) if first_look else now
+
+    def _state(self, now: float, locked: bool) -> State:
+        if self._status == "finished":
+            return "finished"
+        if locked:
+            return "running"
+        events, results = self._lines.stamp, self._stamps["results.json"]
+        ended = self._was_locked or (
+            self._status in ("interrupted", "failed")
+            and events is not None
+            and results is not None
+            and events.changed <= results.changed
+        )
+        if events is not None and now - self.moved < STILL and not ended and self._stamps["error.log"] is None:
+            return "running"
+        if self._stamps["error.log"] is not None or self._status == "failed":
+            return "failed"
+        return "waiting" if events is None and self._status is None else "interrupted"
+
+    @property
+    def rows(self) -> dict[int, Session]:
+        return self.told.rows or self._rows
+
+    def plan(self) -> None:
+        """Work out the schedule, which takes a moment; only a run that is not finished needs it."""
+        self.schedule = Schedule.of(self.config) or Schedule(self._tasks, 0)
+
+    @property
+    def needs_plan(self) -> bool:
+        return self.schedule is None and self.state != "finished" and bool(self.config)
+
+    @property
+    def _tasks(self) -> int:
+        tasks = self._section("stream").get("tasks")
+        return tasks if isinstance(tasks, int) else 0
+
+    def _section(self, name: str) -> Mapping[str, Any]:
+        section = self.config.get(name)
+        return section if isinstance(section, Mapping) else {}
+
+    def summary(self) -> dict[str, Any]:
+        told, rows = self.told, [self.rows[session] for session in sorted(self.rows)]
+        shape = self._section("shape")
+        ours = self.schedule if self.state != "finished" else None
+        return {
+            "name": self.name,
+            "state": self.state,
+            "phase": told.phase,
+            "method": _text(self._section("method").get("name")),
+            "dataset": _text(self._section("data").get("name")),
+            "backbone": _text(self._section("backbone").get("name")),
+            "learner": _text(self._section("learner").get("name")),
+            "way": _text(shape.get("way")),
+            "shots": _text(shape.get("shots")),
+            "seed": _text(self.config.get("seed")),
+            "scale": _text(self.config.get("scale")),
+            "bound": bool(rows) and rows[0].session == 1 and len(rows[0].per_task) > 1,
+            "tasks": self._tasks,
+            "session": told.session or len(rows),
+            "sessions": len(rows) if self.state == "finished" else (ours or Schedule(self._tasks, 0)).sessions,
+            "step": told.step,
+            "steps": ours.steps if ours else None,
+            "done": 1.0 if self.state == "finished" else done(told, ours) if ours and ours.steps else None,
+            "left": seconds_left(told, ours) if ours and ours.steps and self.state == "running" else None,
+            "speed": told.speed,
+            "loss": told.loss,
+            "trained": sum(row.seconds_train for row in rows) + (told.seconds if told.session not in self.rows else 0),
+            "curves": {
+                "session": [row.session for row in rows],
+                "meta_test": [[row.meta_test.mean, row.meta_test.ci95] for row in rows],
+                "seen": [[row.seen.mean, row.seen.ci95] for row in rows],
+                "forgetting": [row.forgetting for row in rows],
+            },
+            "changed": self.changed,
+        }
+
+    def detail(self) -> dict[str, Any]:
+        told = self.told
+        return {
+            **self.summary(),
+            "series": {name: series.points() for name, series in told.terms.items()},
+            "starts": told.starts,
+            "notices": [*told.notices, *([f"{told.damaged} damaged lines were skipped"] if told.damaged else [])],
+            "events": list(told.lines),
+            "error": self._error(),
+            "config": {path: _text(value) for path, value in flatten(self.config).items()},
+        }
+
+    def _error(self) -> str | None:
+        try:
+            return read_some(self.folder / "error.log", MOST_ERROR, last=True).decode("utf-8", "replace")
+        except OSError:
+            return None
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else json.dumps(value, default=str) if isinstance(value, list | bool) else str(value)
