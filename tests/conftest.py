@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import field
 from functools import partial
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,8 @@ from episodica.learners.protonet import ProtoNet
 from episodica.models.backbone import Backbone
 from episodica.records.results import Ledger
 from episodica.rng import generator, seeded
+from episodica.serve.guard import App
+from episodica.serve.listen import address, bind
 from episodica.sweep.grid import nest
 from episodica.types import Pool, Pools
 
@@ -170,6 +173,28 @@ def make_model() -> Callable[[Path], ModelFolder]:
         return folder
 
     return make
+
+
+@pytest.fixture
+def serving() -> Iterator[Callable[[App], str]]:
+    """Serves an application on a free port of this machine until the end of the test, and gives its address."""
+    import uvicorn
+
+    running: list[tuple[uvicorn.Server, Thread]] = []
+
+    def serve(app: App) -> str:
+        listener = bind("localhost", 0)
+        server = uvicorn.Server(uvicorn.Config(app, log_level="error", ws="none"))
+        thread = Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        running.append((server, thread))
+        return address(listener, "localhost")
+
+    yield serve
+    for server, _ in running:
+        server.should_exit = True
+    for _, thread in running:
+        thread.join()
 
 
 @pytest.fixture(scope="session")

@@ -17,13 +17,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from episodica.classifier.model_folder import ModelFolder
 from episodica.engine.embedder import folded
+from episodica.engine.run import load_learner
 from episodica.errors import InputError
 from episodica.learners.learner import Learner
 from episodica.learners.protonet import ProtoNet
 from episodica.models.conv4 import Conv4
 from episodica.models.resnet12 import ResNet12
 from episodica.records.files import write_atomically, write_json
+from episodica.records.run import load_config
 from episodica.rng import generator
 
 FORMAT = 1
@@ -40,6 +43,7 @@ class Exportable:
     image_size: int
     mean: Triple
     std: Triple
+    temperature: float = 1.0  # scores are divided by it before the softmax
     classes: tuple[str, ...] = ()
     prototypes: Tensor | None = None  # [C, D]
 
@@ -80,9 +84,9 @@ class Encoder(nn.Module):
 class FewShot(nn.Module):
     """Support images and queries become probabilities. [N, K, 3, S, S], [M, 3, S, S] -> [M, N]"""
 
-    def __init__(self, encoder: Encoder) -> None:
+    def __init__(self, encoder: Encoder, temperature: float) -> None:
         super().__init__()
-        self.encoder = encoder
+        self.encoder, self.temperature = encoder, temperature
 
     def forward(self, support: Tensor, queries: Tensor) -> Tensor:
         way, shots = support.shape[:2]
@@ -92,7 +96,25 @@ class FewShot(nn.Module):
         centre = prototypes.mean(
             1, keepdim=True
         )  # distances stay, and are no longer small differences of large numbers
-        return learner.scores(prototypes - centre, vectors[None, way * shots :] - centre)[0].softmax(-1)
+        scores = learner.scores(prototypes - centre, vectors[None, way * shots :] - centre)[0]
+        return (scores / self.temperature).softmax(-1)
+
+
+def exportable(folder: Path) -> Exportable:
+    """What a model folder or a run folder holds."""
+    if (folder / "config.yaml").exists():
+        config = load_config(folder / "config.yaml")
+        return Exportable(load_learner(folder), config.image_size, config.augment.mean, config.augment.std)
+    recogniser = ModelFolder(folder).state().recogniser()
+    return Exportable(
+        recogniser.learner,
+        recogniser.image_size,
+        recogniser.augment.mean,
+        recogniser.augment.std,
+        recogniser.calibration.temperature,
+        tuple(known.name for known in recogniser.known),
+        torch.stack([known.prototype for known in recogniser.known]) if recogniser.known else None,
+    )
 
 
 def export_onnx(what: Exportable, folder: Path) -> Differences:
@@ -100,7 +122,7 @@ def export_onnx(what: Exportable, folder: Path) -> Differences:
     what.check()
     run = _onnxruntime()
     encoder = Encoder(what.learner, what.mean, what.std).eval()
-    few_shot = FewShot(encoder).eval()
+    few_shot = FewShot(encoder, what.temperature).eval()
     batch, *questions = ({"images": _images((4,), what.image_size)}, *(_question(what, *shape) for shape in PROBES))
     graphs = {
         "encoder": _graph(encoder, batch, {"images": ("images",)}, "embeddings"),
@@ -132,6 +154,7 @@ def _write(what: Exportable, folder: Path, graphs: Mapping[str, bytes], found: D
         "input": "float32 RGB, planes first, from 0 to 1; the graphs normalise",
         "mean": what.mean,
         "std": what.std,
+        "temperature": what.temperature,
         "learner": what.learner.name,
         "backbone": what.learner.backbone.name,
         "classes": what.classes,

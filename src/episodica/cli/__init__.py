@@ -6,11 +6,11 @@ from typing import NoReturn
 from cyclopts import CycloptsError
 from rich.markup import escape
 
-from episodica.cli import bench, data, listing, report, run, watch
+from episodica.cli import bench, data, export, listing, report, run, serve, watch
 from episodica.cli.screen import BAD_INPUT, INTERRUPTED, OK, app, complaints, exit_code
 from episodica.errors import InputError
 
-__all__ = ["bench", "data", "listing", "main", "report", "run", "watch"]
+__all__ = ["bench", "data", "export", "listing", "main", "report", "run", "serve", "watch"]
 
 
 def main() -> NoReturn:

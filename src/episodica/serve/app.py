@@ -20,7 +20,11 @@ from episodica.serve.messages import Classified, ClassList, Health, Problem
 from episodica.serve.uploads import Refusal, Upload, check_count, checked_name, shown_name
 
 PAGES = FilePath(__file__).parent / "pages"
-FILES = {"classify.js": "text/javascript", "classify.css": "text/css", "api.js": "text/javascript"}
+FILES = {
+    "classify.css": "text/css",
+    "icon.svg": "image/svg+xml",
+    **dict.fromkeys(("classify.js", "tray.js", "dom.js", "api.js"), "text/javascript"),
+}
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     400: {"model": Problem, "description": "not a form that can be read"},

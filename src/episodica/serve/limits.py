@@ -1,7 +1,7 @@
 """How much a client may ask for, and the part of it that is enforced while a request still arrives."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 
 from starlette.exceptions import HTTPException
@@ -20,7 +20,8 @@ class Limits:
     name_length: int = 80  # characters of a class name
     arriving_seconds: float = 30  # for a request to arrive
     working_seconds: float = 20  # on one request
-    waiting: int = 32  # requests that wait for their turn
+    arriving: int = 64  # requests at once, of which each may hold a body
+    waiting: int = 32  # requests that wait for their turn to be worked on
 
 
 @dataclass
@@ -32,11 +33,16 @@ class BodyLimit:
 
     app: App
     limits: Limits = Limits()
+    _here: int = field(init=False, default=0)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
-        return await self.app(scope, self._bounded(scope, receive), send)
+        self._here += 1
+        try:
+            await self.app(scope, self._bounded(scope, receive), send)
+        finally:
+            self._here -= 1
 
     def _bounded(self, scope: Scope, receive: Receive) -> Receive:
         announced = next((value for name, value in scope["headers"] if name.lower() == b"content-length"), b"0")
@@ -50,6 +56,8 @@ class BodyLimit:
                 return await receive()  # the news that the client has gone
             if too_long:
                 raise self._too_long()
+            if not taken and self._here > self.limits.arriving:
+                raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, "too many requests at once: try again in a moment")
             try:
                 async with asyncio.timeout_at(ends):
                     message = await receive()

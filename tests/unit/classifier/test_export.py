@@ -33,7 +33,7 @@ def exportable(make_backbone: Callable[[], Backbone]) -> Exportable:
             if isinstance(layer, torch.nn.BatchNorm2d):
                 layer.running_mean = torch.randn_like(layer.bias) / 10
                 layer.running_var = torch.rand_like(layer.bias) + 0.5
-    return Exportable(learner, SIZE, MEAN, STD, ("ant", "<b>bee</b>"), torch.zeros(2, 7))
+    return Exportable(learner, SIZE, MEAN, STD, 2.5, ("ant", "<b>bee</b>"), torch.zeros(2, 7))
 
 
 @pytest.fixture(scope="module", params=[Conv4, lambda: ResNet12(width="narrow")], ids=["conv4", "resnet12"])
@@ -49,7 +49,7 @@ def pictures(*shape: int) -> Tensor:
 
 def test_way_shots_and_queries_are_free(exported: tuple[Exportable, Path]) -> None:
     what, folder = exported
-    few_shot = FewShot(Encoder(what.learner, MEAN, STD))
+    few_shot = FewShot(Encoder(what.learner, MEAN, STD), what.temperature)
     session = onnxruntime.InferenceSession(folder / "classifier.onnx")
     for way, shots, queries in ((1, 1, 1), (3, 2, 5), (7, 1, 2), (2, 6, 1), (12, 3, 9)):
         support, asked = pictures(way, shots), pictures(queries)

@@ -6,15 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import httpx
+import numpy as np
 import pytest
 from PIL import Image
 
 from episodica.classifier.model_folder import ModelFolder
 from episodica.data.glyph_drawing import draw
 from episodica.serve.app import guarded
-
 from unit.serve.asking import Asker
 
 

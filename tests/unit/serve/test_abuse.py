@@ -41,7 +41,9 @@ def bomb(side: int) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
     header = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(bytes(9999))) + chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(bytes(9999))) + chunk(b"IEND", b"")
+    )
 
 
 FILES: dict[str, tuple[bytes, int]] = {
@@ -137,7 +139,10 @@ REQUESTS: dict[str, tuple[dict[str, Any], int]] = {
     "a form without images": ({"files": [("other", ("a.png", GOOD))]}, 422),
     "text where images belong": ({"data": {"images": "hello"}}, 422),
     "no boundary": ({"content": b"--x", "headers": {"content-type": "multipart/form-data"}}, 400),
-    "a torn form": ({"content": b"--x\r\nnonsense", "headers": {"content-type": "multipart/form-data; boundary=x"}}, 422),
+    "a torn form": (
+        {"content": b"--x\r\nnonsense", "headers": {"content-type": "multipart/form-data; boundary=x"}},
+        422,
+    ),
     "more names than images": ({"files": [("images", ("a.png", GOOD))], "data": {"support_class": ["a", "b"]}}, 422),
     "too many images": ({"files": [("images", ("a.png", GOOD))] * 4}, 413),
     "too many fields": ({"files": [("images", ("a.png", b""))] * 1_500}, 413),
@@ -218,6 +223,9 @@ def test_work_that_takes_too_long(make_client: Callable[..., Client], folder: Mo
 def test_nobody_waits_in_a_line_without_end(make_client: Callable[..., Client], folder: ModelFolder) -> None:
     answer = make_client(replace(Limits(), waiting=0)).get("/classes")
     assert "try again" in refused(answer, 503, folder)["detail"]
+    crowded = make_client(replace(Limits(), arriving=0))
+    assert "try again" in refused(crowded.post("/classify", files=[("images", ("a.png", GOOD))]), 503, folder)["detail"]
+    assert crowded.get("/health").status_code == 200
 
 
 @given(st.text())

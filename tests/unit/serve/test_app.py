@@ -143,9 +143,7 @@ def test_images_that_vanish_while_a_state_is_read_are_those_of_an_old_one(
     assert [stored.name for stored in Snapshot.of(folder).state.classes] == ["ri"]
 
 
-def test_a_model_that_is_being_changed_is_a_conflict(
-    client: Client, folder: ModelFolder, glyphs: np.ndarray
-) -> None:
+def test_a_model_that_is_being_changed_is_a_conflict(client: Client, folder: ModelFolder, glyphs: np.ndarray) -> None:
     with folder.writing():
         answer = client.post("/classes", files=form("images", glyphs[4, 0]), data={"name": "su"})
         removed = client.delete("/classes", params={"name": "ka"})
