@@ -124,6 +124,7 @@ const ownChosen = () => !$('own').hidden;
 // The images that are asked about
 
 const queries = new Tray('Drop the images to be recognised here, or choose them', { wide: true });
+queries.list.before($('go')); // above the answers, where it stays in reach however many there are
 $('queries').append(queries.node);
 $('clear').addEventListener('click', () => { queries.clear(); tell(''); queries.focus(); });
 $('recognise').addEventListener('click', () => busy($('recognise'), recognise));
