@@ -4,6 +4,7 @@
 """
 
 from episodica.api import plan, run
+from episodica.classifier.few_shot import FewShotClassifier
 from episodica.config import RunConfig
 from episodica.data.cache import Arrays, Source
 from episodica.data.dataset import Dataset
@@ -31,6 +32,7 @@ __all__ = [
     "Dataset",
     "Embedded",
     "Episodes",
+    "FewShotClassifier",
     "InputError",
     "Learner",
     "Memory",

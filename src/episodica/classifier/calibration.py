@@ -8,6 +8,7 @@ limit serves classes known from one image and from twenty.
 import torch
 from pydantic import Field
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from episodica.config.sections import Section
 
@@ -18,6 +19,8 @@ TEMPERATURES = torch.logspace(-2, 4, 121)
 class Calibration(Section):
     temperature: float = Field(default=1.0, gt=0)
     """scores are divided by it before the softmax"""
+    few_shot_temperature: float = Field(default=1.0, gt=0)
+    """the same where every class is known from a few images only"""
     learned: float | None = Field(default=None, ge=0)
     """limit of strangeness where the nearest class was learned by training; none: nothing is unknown"""
     remembered: float | None = Field(default=None, ge=0)
@@ -37,8 +40,13 @@ def strangeness(distances: Tensor, images: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def fitted_temperature(scores: Tensor, labels: Tensor) -> float:
-    """The temperature under which the right classes of held-out images are likeliest, of a fixed grid. [M, C], [M]"""
-    losses = torch.stack([torch.nn.functional.cross_entropy(scores / t, labels) for t in TEMPERATURES])
+    """The temperature under which the right classes of held-out images are likeliest, of a fixed grid. [M, C], [M]
+
+    Targets are smoothed as if two images more had been answered by chance (Platt 1999): a few images that are all
+    answered rightly are no proof of certainty.
+    """
+    smoothing = 2 / (len(labels) + 2)
+    losses = torch.stack([cross_entropy(scores / t, labels, label_smoothing=smoothing) for t in TEMPERATURES])
     return float(TEMPERATURES[losses.argmin()])
 
 

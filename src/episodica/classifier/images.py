@@ -11,7 +11,7 @@ from torch import Tensor
 from episodica.data.decode import Encoded, Unreadable, decode
 from episodica.errors import InputError
 
-Picture = str | Path | bytes | Image.Image | np.ndarray | Tensor
+Picture = str | Path | bytes | memoryview | Image.Image | np.ndarray | Tensor
 
 
 def pixels(image: Picture, size: int, name: str | None = None) -> Tensor:
@@ -35,7 +35,7 @@ def encoded(image: Picture, name: str | None = None) -> Encoded:
     match image:
         case str():
             return Path(image)
-        case Path() | bytes() | Image.Image():
+        case Path() | bytes() | memoryview() | Image.Image():
             return image
         case np.ndarray():
             return _bytes(image, name)

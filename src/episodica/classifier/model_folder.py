@@ -212,10 +212,19 @@ class ModelFolder:
             return
         pointer = self._pointer()
         needed = {pointer.state, pointer.previous}
+        if self._work_of() != pointer.state:
+            shutil.rmtree(self.work, ignore_errors=True)
         for folder in (self.path / "states").iterdir():
             if folder.name not in needed:
                 shutil.rmtree(folder)
         self.vault.keep_only(set().union(*(self._load(id).record.digests for id in needed if id)))
+
+    def _work_of(self) -> str | None:
+        """The state from which a call in progress learns on."""
+        try:
+            return json.loads((self.work / "call.json").read_text())["state"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
 
     def _folder(self, id: str) -> Path:
         return self.path / "states" / id

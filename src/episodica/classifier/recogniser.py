@@ -1,6 +1,6 @@
 """What answers questions: an encoder, the classes it knows as points among its embeddings, and what counts as near."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -69,16 +69,26 @@ class Recogniser:
             raise InputError(f'there is no class "{name}": {nearest(name, names) if names else "no class is known"}')
         return replace(self, known=tuple(known for known in self.known if known.name != name))
 
+    def among(self, names: Collection[str]) -> "Recogniser":
+        """With these of its classes alone."""
+        return replace(self, known=tuple(known for known in self.known if known.name in names))
+
     def scores(self, vectors: Tensor) -> Tensor:
         """Minus the squared distance of each image to each class. [M, D] -> [M, C]"""
         return self.learner.scores(self._prototypes[None], vectors[None])[0].clamp(max=0)
 
     def probabilities(self, vectors: Tensor) -> Tensor:
-        return (self.scores(vectors) / self.calibration.temperature).softmax(-1)
+        learned = any(known.learned for known in self.known)
+        temperature = self.calibration.temperature if learned else self.calibration.few_shot_temperature
+        return (self.scores(vectors) / temperature).softmax(-1)
 
-    def strangeness(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
-        """The nearest class of each image, and how far it is for a class known from so many images."""
-        return strangeness(-self.scores(vectors), self._images)
+    def strangeness(self, vectors: Tensor, hidden: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """The nearest class of each image, and how far it is for a class known from so many images; with `hidden` [M]
+        as if one class were not known, another for each image."""
+        distances = -self.scores(vectors)
+        if hidden is not None:
+            distances.scatter_(1, hidden[:, None], torch.inf)
+        return strangeness(distances, self._images)
 
     def unknown(self, vectors: Tensor) -> Tensor:
         """Which images are stranger than their nearest class allows. [M]"""

@@ -35,6 +35,7 @@ class Measured(Section):
     """learned classes in few-shot questions: exemplars are support, held-out images are asked"""
     unseen: float | None
     """the same for classes that were held out of training"""
+    unseen_way: int
     unknown_auroc: float | None
     """how often an image of a class that the model does not know looks stranger than one of a class that it does"""
 
@@ -69,6 +70,10 @@ class StateRecord(Section):
     """the settings of the last call to learn; backbone, learner and image size are those of the first"""
     sessions: int
     classes: tuple[StoredClass, ...]
+    keep: int | None = None
+    """images that a class may leave behind"""
+    budget: int | None = None
+    """or all classes together; what was asked for last holds until something else is"""
     calibration: Calibration = UNCALIBRATED
     history: tuple[Step, ...] = ()
 
@@ -100,6 +105,11 @@ class ModelState:
         assert len(prototypes) == len(record.classes)
         self.id, self.record = id, record
         self.weights, self.prototypes = weights, prototypes  # prototypes [C, D] in the order of the classes
+
+    @classmethod
+    def blank(cls, record: StateRecord, weights: Mapping[str, Tensor]) -> "ModelState":
+        """Weights and settings, without any class."""
+        return cls("", record.model_copy(update={"classes": ()}), weights, torch.empty(0))
 
     @property
     def format(self) -> int:

@@ -1,16 +1,48 @@
 """The command `episodica`: what a person types, and what the person is told. A file a verb."""
 
+import os
 import sys
 from typing import NoReturn
 
 from cyclopts import CycloptsError
 from rich.markup import escape
 
-from episodica.cli import bench, data, export, listing, report, run, serve, watch
-from episodica.cli.screen import BAD_INPUT, INTERRUPTED, OK, app, complaints, exit_code
+from episodica.cli import (
+    bench,
+    classify,
+    data,
+    export,
+    forget,
+    learn,
+    listing,
+    remember,
+    report,
+    run,
+    serve,
+    show,
+    undo,
+    watch,
+)
+from episodica.cli.screen import BAD_INPUT, FAILED, INTERRUPTED, OK, app, complaints, exit_code
 from episodica.errors import InputError
 
-__all__ = ["bench", "data", "export", "listing", "main", "report", "run", "serve", "watch"]
+__all__ = [
+    "bench",
+    "classify",
+    "data",
+    "export",
+    "forget",
+    "learn",
+    "listing",
+    "main",
+    "remember",
+    "report",
+    "run",
+    "serve",
+    "show",
+    "undo",
+    "watch",
+]
 
 
 def main() -> NoReturn:
@@ -19,6 +51,9 @@ def main() -> NoReturn:
     except (InputError, CycloptsError) as error:
         complaints.print(f"[red]error:[/] {escape(str(error))}", soft_wrap=True)
         code = exit_code(error) if isinstance(error, InputError) else BAD_INPUT
+    except BrokenPipeError:  # whoever read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = FAILED
     except KeyboardInterrupt:
         complaints.print("Stopped at once. Run the same command again to continue from the last checkpoint.")
         code = INTERRUPTED

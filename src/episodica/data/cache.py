@@ -78,14 +78,21 @@ def load_or_build(
         raise InputError(f"cannot read {error.filename}: {error.strerror}") from None
     entry = cache_folder() / f"{name}-{size}px-{_digest([FORMAT, size, settings, stamps])}"
     with in_cache(entry):
-        entry.mkdir(parents=True, exist_ok=True)
-        with FileLock(entry / ".lock"):  # a second process waits and then finds what the first has built
+        return build_once(entry, size, read, tell)
+
+
+def build_once(
+    entry: Path, size: int, read: Callable[[], AbstractContextManager[Source]], tell: Progress = lambda *_: None
+) -> Arrays:
+    """What the folder `entry` holds or, where that is nothing or damaged, what `read` gives, decoded into it."""
+    entry.mkdir(parents=True, exist_ok=True)
+    with FileLock(entry / ".lock"):  # a second process waits and then finds what the first has built
+        found = _load(entry)
+        if found is None:
+            with read() as source:
+                _build(entry, source, size, tell)
             found = _load(entry)
-            if found is None:
-                with read() as source:
-                    _build(entry, source, size, tell)
-                found = _load(entry)
-    assert found is not None, f"the cache entry {entry} was built but cannot be read"
+    assert found is not None, f"{entry} was built but cannot be read"
     return found
 
 

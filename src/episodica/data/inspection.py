@@ -104,7 +104,7 @@ def contact_sheets(split: Split, arrays: Arrays, folder: Path) -> list[Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for path, rows in paths.items():
-            _sheet(rows, arrays).save(path)
+            sheet(rows, arrays).save(path)
     except OSError as error:
         raise InputError(
             f"cannot write contact sheets into {folder}: {error.strerror}; choose another folder with --out"
@@ -112,18 +112,19 @@ def contact_sheets(split: Split, arrays: Arrays, folder: Path) -> list[Path]:
     return list(paths)
 
 
-def _sheet(rows: Rows, arrays: Arrays) -> Image.Image:
+def sheet(rows: Rows, arrays: Arrays) -> Image.Image:
+    """The first images of each class, a line a class."""
     side = arrays.images.shape[1]
     shown = min(side * max(1, SMALLEST // side), LARGEST)
     cell = shown + GAP
-    sheet = Image.new("RGB", (LABEL + SHOWN * cell, len(rows) * cell), "white")
-    pen = ImageDraw.Draw(sheet)
+    paper = Image.new("RGB", (LABEL + SHOWN * cell, len(rows) * cell), "white")
+    pen = ImageDraw.Draw(paper)
     for y, (c, of_class) in enumerate(rows.items()):
         pen.text((4, y * cell + cell // 2 - 6), _label(c, arrays.class_names[c]), fill="black")
         for x, row in enumerate(of_class[:SHOWN]):
             image = Image.fromarray(np.asarray(arrays.images[row])).resize((shown, shown), Image.Resampling.BOX)
-            sheet.paste(image, (LABEL + x * cell, y * cell))
-    return sheet
+            paper.paste(image, (LABEL + x * cell, y * cell))
+    return paper
 
 
 def _label(c: int, name: str) -> str:

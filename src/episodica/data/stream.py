@@ -26,6 +26,11 @@ class TaskStream:
         """All tasks at once, for as many steps as one after another; examined on the original tasks."""
         return TaskStream((Pool.merged(self.train),), (sum(self.lengths),), self.test, self.unseen)
 
+    @property
+    def examined(self) -> bool:
+        """Whether anything is held out to examine the learner on."""
+        return bool(self.test) or len(self.unseen) > 0
+
     def seen(self, session: int) -> list[int]:
         """The test tasks whose classes have all been trained on after this session (counted from 0)."""
         known = {c for pool in self.train[: session + 1] for c in pool.classes.tolist()}

@@ -1,8 +1,10 @@
 """Checkpoints: everything that the rest of a run depends on, written so that a kill at any moment costs only time.
 
 A checkpoint is a pair `SSS-NNNNNNNN.{safetensors,json}` (session, steps done); `SSS-end` follows a session's
-evaluation and is kept: it is the old model of the next session. The JSON comes last and names the tensors' checksum,
-so a pair counts only when it is whole. Random state is not in it: draws depend on (seed, session, step) alone.
+evaluation and is kept: it is the old model of the next session. A run that does not begin with a fresh learner finds
+such an end already: that of the session before, or `000-end` with other weights. The JSON comes last and names the
+tensors' checksum, so a pair counts only when it is whole. Random state is not in it: draws depend on (seed, session,
+step) alone.
 """
 
 import json

@@ -14,7 +14,7 @@ from episodica.config import RunConfig
 from episodica.engine.checkpoint import Checkpoints, restore_module
 from episodica.engine.device import computing, describe_environment
 from episodica.engine.fused.accelerate import accelerate
-from episodica.engine.problem import load_problem, new_learner
+from episodica.engine.problem import Problem, load_problem, new_learner
 from episodica.engine.trainer import Tell, Trainer
 from episodica.errors import InputError, Interrupted
 from episodica.learners.learner import Learner
@@ -30,23 +30,8 @@ def run_one(config: RunConfig, out: Path, watch: Tell, stop: Callable[[], bool] 
             watch({"event": "found", "run": config.run_id})
             return done
         with computing(config.threads):
-            problem = load_problem(config, partial(_tell_reading, watch))
-            folder.claim_split(problem.split, problem.class_names)
-            trainer = Trainer(problem, folder, watch, stop)
-            notice = partial(_tell_notice, watch)
-            kernels = accelerate(trainer.learner, config.kernels, notice)
-            changed = folder.write_environment(describe_environment(problem.device, kernels))
-            if changed:
-                notice(changed)
-            try:
-                trainer.run()
-            except InputError:
-                raise  # what cannot be continued is left as it was found
-            except BaseException as error:
-                status = "interrupted" if isinstance(error, Interrupted | KeyboardInterrupt) else "failed"
-                with suppress(OSError):  # a full disk is one of the reasons to be here
-                    folder.write_results(trainer.ledger.results(status))
-                raise
+            problem = load_problem(config, partial(tell_reading, watch))
+            trainer = carry_on(problem, folder, watch, stop)
         results = trainer.ledger.results("finished")
         folder.write_results(results)
         (folder.path / "error.log").unlink(missing_ok=True)
@@ -54,11 +39,32 @@ def run_one(config: RunConfig, out: Path, watch: Tell, stop: Callable[[], bool] 
         return results
 
 
+def carry_on(problem: Problem, folder: RunFolder, watch: Tell, stop: Callable[[], bool]) -> Trainer:
+    """Train from the folder's last checkpoint, or from the start where it has none, to the end of the stream."""
+    folder.claim_split(problem.split, problem.class_names)
+    trainer = Trainer(problem, folder, watch, stop)
+    notice = partial(_tell_notice, watch)
+    kernels = accelerate(trainer.learner, problem.config.kernels, notice)
+    changed = folder.write_environment(describe_environment(problem.device, kernels))
+    if changed:
+        notice(changed)
+    try:
+        trainer.run()
+    except InputError:
+        raise  # what cannot be continued is left as it was found
+    except BaseException as error:
+        status = "interrupted" if isinstance(error, Interrupted | KeyboardInterrupt) else "failed"
+        with suppress(OSError):  # a full disk is one of the reasons to be here
+            folder.write_results(trainer.ledger.results(status))
+        raise
+    return trainer
+
+
 def _tell_notice(watch: Tell, text: str) -> None:
     watch({"event": "notice", "text": text})
 
 
-def _tell_reading(watch: Tell, what: str, done: int, total: int) -> None:
+def tell_reading(watch: Tell, what: str, done: int, total: int) -> None:
     watch({"event": "reading", "what": what, "done": done, "total": total})
 
 

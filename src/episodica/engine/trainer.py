@@ -82,7 +82,8 @@ class Trainer:
             self.memory.add(pools.current, partial(access.embed_for_choice, self.learner), rng("engine.memory"))
         self.method.end(access, pools)
         access.close()
-        self._evaluate()
+        if self.stream.examined:
+            self._evaluate()
         self._save({}, ended=True)
 
     @property

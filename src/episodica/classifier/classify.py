@@ -1,0 +1,82 @@
+"""Many images, answered as they come: decoded by all cores, embedded in batches, never more than a batch in memory."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from glob import glob, has_magic
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from episodica.classifier.images import Picture, encoded
+from episodica.classifier.recogniser import Answer, Recogniser
+from episodica.data.decode import Unreadable, decode_in_parallel, is_image_file
+from episodica.errors import InputError
+
+BATCH = 250
+
+
+@dataclass(frozen=True)
+class Answered:
+    """An image with its answer, or with why it cannot be read."""
+
+    image: str
+    answer: Answer | None
+    error: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        if self.answer is None:
+            return {
+                "image": self.image,
+                "class": None,
+                "probability": None,
+                "unknown": None,
+                "scores": {},
+                "error": self.error,
+            }
+        best, probability, unknown, scores = self.answer
+        return {"image": self.image, "class": best, "probability": probability, "unknown": unknown, "scores": scores}
+
+
+def image_files(places: Iterable[Path]) -> list[Path]:
+    """Files as they are, folders as all images in them, and patterns as what they match."""
+    found: list[Path] = []
+    for place in places:
+        if place.is_dir():
+            inside = sorted(path for path in place.rglob("*") if is_image_file(path) and path.is_file())
+            if not inside:
+                raise InputError(f"{place} holds no image: name a folder that does, or the files")
+            found += inside
+        elif has_magic(str(place)) and not place.exists():
+            matching = sorted(map(Path, glob(str(place), recursive=True)))  # noqa: PTH207 - the pattern may be absolute
+            if not matching:
+                raise InputError(f"nothing matches {place}")
+            found += image_files(matching)
+        else:
+            found.append(place)
+    return found
+
+
+def answer_each(recogniser: Recogniser, images: Sequence[Picture]) -> Iterator[Answered]:
+    if not recogniser.known:
+        raise InputError("no class is known: pass --support FOLDER, or teach the model with `learn` or `remember`")
+    names = [str(image) if isinstance(image, str | Path) else f"image {i}" for i, image in enumerate(images)]
+    for start in range(0, len(images), BATCH):
+        batch = [encoded(image) for image in images[start : start + BATCH]]
+        yield from _answered(recogniser, batch, names[start : start + BATCH])
+
+
+def _answered(recogniser: Recogniser, batch: Sequence[Any], names: Sequence[str]) -> Iterator[Answered]:
+    decoded = list(decode_in_parallel(batch, recogniser.image_size, names.__getitem__))
+    squares = [image for image in decoded if not isinstance(image, Unreadable)]
+    answers = iter(recogniser.answers(recogniser.embed(_stacked(squares))) if squares else ())
+    for name, image in zip(names, decoded, strict=True):
+        if isinstance(image, Unreadable):
+            yield Answered(name, None, image.reason)
+        else:
+            yield Answered(name, next(answers))
+
+
+def _stacked(squares: Sequence[np.ndarray]) -> torch.Tensor:
+    return torch.from_numpy(np.stack(squares)).permute(0, 3, 1, 2)

@@ -1,0 +1,253 @@
+"""One more session of a model: new images become classes that it tells apart, and the old ones are kept.
+
+The session is trained by the engine's loop. What a model needs around it is here: a problem made of the new images and
+the stored exemplars, a checkpoint that stands for all sessions before, and the state that comes out.
+"""
+
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from episodica.classifier.material import Material, Named, gather, share_of
+from episodica.classifier.measure import Evidence, measure
+from episodica.classifier.model_folder import ModelFolder, now
+from episodica.classifier.state import ModelState, StateRecord, Step, StoredClass
+from episodica.classifier.wishes import FIXED, Share, Wishes, a_few, fitting_size, settings
+from episodica.config import RunConfig
+from episodica.data.cache import build_once
+from episodica.data.store import ImageStore
+from episodica.data.stream import TaskStream
+from episodica.engine.checkpoint import Checkpoints, Progress, module_tensors
+from episodica.engine.device import computing, pick_device
+from episodica.engine.problem import Problem, new_learner
+from episodica.engine.run import carry_on, tell_reading
+from episodica.engine.trainer import Tell, Trainer
+from episodica.errors import InputError
+from episodica.memory import Kept, Memory
+from episodica.records.files import write_json
+from episodica.records.results import Ledger
+from episodica.records.run import RunFolder
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """All that is decided before anything is trained."""
+
+    state: ModelState | None  # to learn on from
+    start: Mapping[str, Tensor]  # weights to begin with; none: fresh ones
+    material: Material
+    share: Share
+    config: RunConfig
+    wishes: Wishes
+
+
+def plan_call(folder: ModelFolder, arriving: Named, wishes: Wishes, base: ModelFolder | None = None) -> Call:
+    """What a call will do, or why it cannot."""
+    state = folder.state() if folder.exists else None
+    if state and base:
+        raise InputError(f"--from is for a new model, and {folder.path} exists: leave it out, or choose another name")
+    if not arriving:
+        raise InputError("there is no image: put those of each class into a sub-folder of their own")
+    origin = base.state() if base else state
+    record = state.record if state else None
+    wishes = wishes.with_budget_of(record)
+    sessions = record.sessions if record else 0
+    seed = wishes.overrides.get("seed", sessions)
+    material = gather(arriving, record, folder.vault, wishes, seed if isinstance(seed, int) else sessions)
+    share = share_of(wishes, record, arriving)
+    model = {section: origin.record.config[section] for section in FIXED} if origin else {}
+    size = origin.config.image_size if origin else _size(arriving, wishes)
+    config = settings(material.amount, wishes, _memory(wishes, share, material, record), model, size, sessions)
+    return Call(state, origin.weights if origin else {}, material, share, config, wishes)
+
+
+def learn(folder: ModelFolder, call: Call, watch: Tell, stop: Callable[[], bool] = lambda: False) -> ModelState:
+    """Train, measure, and make the result the model's present state. For the writer of the folder only."""
+    _claim_work(folder, call, watch)
+    with computing(call.config.threads):
+        read = partial(tell_reading, watch)
+        arrays = build_once(
+            folder.work / "images", call.config.image_size, lambda: nullcontext(call.material.source), read
+        )
+        split = call.material.split(arrays.fingerprint)
+        device = pick_device(call.config.device)
+        store = ImageStore(arrays.images)
+        problem = Problem(call.config, store, split, TaskStream.of(split), arrays.class_names, device)
+        with RunFolder(folder.work, call.config) as run:
+            _begin(run, call, problem)
+            trainer = carry_on(problem, run, watch, stop)
+        watch({"event": "measuring"})
+        return folder.commit(_outcome(folder, call, store, trainer))
+
+
+def _size(arriving: Named, wishes: Wishes) -> int:
+    asked = wishes.overrides.get("data.size")
+    everything = [image for images in arriving.values() for image in images]
+    return asked if isinstance(asked, int) else fitting_size(a_few(everything))
+
+
+def _memory(wishes: Wishes, share: Share, material: Material, record: StateRecord | None) -> dict[str, int]:
+    """The memory's rule: what held-out images and unseen classes leave of the budget."""
+    if wishes.budget is None:
+        return {"memory.per_class": share.images - share.held_out}
+    aside = sum(map(len, (*material.held_out.values(), *material.unseen.values())))
+    for stored in record.classes if record else ():
+        if stored.kind != "remembered":
+            aside += min(len(stored.held_out), share.held_out)
+        if stored.kind == "unseen":
+            aside += min(len(stored.images), share.images - share.held_out)
+    return {"memory.total": wishes.budget - aside}
+
+
+def _claim_work(folder: ModelFolder, call: Call, watch: Tell) -> None:
+    """Work of the same call is continued, that of another one is dropped."""
+    mine = {
+        "state": call.state.id if call.state else None,
+        "config": call.config.run_id,
+        "images": call.material.stamp,
+    }
+    path = folder.work / "call.json"
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError):
+        found = None
+    if found == mine:
+        watch({"event": "notice", "text": "continuing the call that was interrupted"})
+        return
+    if found is not None:
+        watch({"event": "notice", "text": "another call was interrupted before: its work is dropped"})
+    shutil.rmtree(folder.work, ignore_errors=True)
+    write_json(path, mine)
+
+
+def _begin(run: RunFolder, call: Call, problem: Problem) -> None:
+    """A checkpoint that stands for what came before: the weights to start from and the exemplars of earlier classes."""
+    checkpoints = Checkpoints(run.checkpoints)
+    if checkpoints.latest() is not None:
+        return
+    memory = Memory(call.config.memory_rules)
+    for c, rows in call.material.past.items():
+        memory.kept[c] = Kept(rows, _distances(call, call.material.names[c]))
+    progress = Progress(
+        session=len(problem.stream.train) - 2,  # the one before the last, counted from 0
+        step=0,
+        ended=True,
+        events=0,
+        seconds_train=0.0,
+        memory=memory.to_json(),
+        results=Ledger(call.config, problem.split.hash).to_json(),
+    )
+    fresh = module_tensors("learner", new_learner(call.config, problem.device))
+    checkpoints.save(progress, call.start or fresh)
+
+
+def _distances(call: Call, name: str) -> list[float] | None:
+    stored = _stored(call, name)
+    return list(stored.distances) if stored and stored.distances is not None else None
+
+
+def _stored(call: Call, name: str) -> StoredClass | None:
+    return next((c for c in call.state.classes if c.name == name), None) if call.state else None
+
+
+def _outcome(folder: ModelFolder, call: Call, store: ImageStore, trainer: Trainer) -> ModelState:
+    """The state after the session: exemplars chosen, classes placed among the new embeddings, measured."""
+    classes = _classes(folder, call, store, trainer.memory)
+    earlier = call.state.record if call.state else None
+    record = StateRecord(
+        config=call.config.tree(),
+        sessions=(earlier.sessions if earlier else 0) + 1,
+        classes=tuple(classes),
+        keep=call.wishes.keep,
+        budget=call.wishes.budget,
+        history=earlier.history if earlier else (),
+    )
+    weights = module_tensors("learner", trainer.learner)
+    size = call.config.image_size
+    blank = ModelState.blank(record, weights).recogniser()
+    evidence = [
+        Evidence(c.name, c.kind, c.session, *(blank.embed(folder.vault.load(d, size)) for d in (c.images, c.held_out)))
+        for c in classes
+    ]
+    prototypes = torch.stack([one.support.mean(0) for one in evidence])
+    before = [step.measured for step in record.history if step.measured]
+    measured, calibration = measure(ModelState("", record, weights, prototypes).recogniser(), evidence, before)
+    step = Step(
+        what="learn",
+        when=now(),
+        classes=tuple(call.material.names[c] for c in (*call.material.new, *call.material.unseen)),
+        settings=summary(call),
+        measured=measured,
+    )
+    finished = record.model_copy(update={"calibration": calibration, "history": (*record.history, step)})
+    return ModelState("", finished, weights, prototypes)
+
+
+def _classes(folder: ModelFolder, call: Call, store: ImageStore, memory: Memory) -> list[StoredClass]:
+    """Every class with the images that stay of it."""
+    material, session = call.material, (call.state.record.sessions if call.state else 0) + 1
+
+    def kept(rows: list[int]) -> tuple[str, ...]:
+        unknown = [row for row in rows if row not in material.digests]
+        squares = store.read(torch.tensor(unknown, dtype=torch.int64)).permute(0, 3, 1, 2)
+        material.digests.update(zip(unknown, map(folder.vault.put, squares), strict=True))
+        return tuple(dict.fromkeys(material.digests[row] for row in rows))
+
+    found = []
+    for c, exemplars in memory.kept.items():
+        name = material.names[c]
+        stored = _stored(call, name)
+        found.append(
+            StoredClass(
+                name=name,
+                kind="learned",
+                session=stored.session if stored and stored.session else session,
+                images=kept(exemplars.rows),
+                distances=None if exemplars.distances is None else tuple(exemplars.distances),
+                held_out=_held_out(call, stored, kept(material.held_out.get(c, []))),
+            )
+        )
+    for c, rows in material.unseen.items():
+        aside = kept(material.held_out[c])
+        found.append(StoredClass(name=material.names[c], kind="unseen", images=kept(rows), held_out=aside))
+    for stored in call.state.classes if call.state else ():
+        if stored.kind != "learned" and stored.name not in material.names:
+            room = None if stored.kind == "remembered" or call.wishes.budget is None else call.share
+            most = room.images - room.held_out if room else None
+            aside = _held_out(call, stored, ())
+            found.append(stored.model_copy(update={"images": stored.images[:most], "held_out": aside}))
+    return found
+
+
+def _held_out(call: Call, stored: StoredClass | None, added: tuple[str, ...]) -> tuple[str, ...]:
+    """With a total budget, the share of every class shrinks as classes come."""
+    everything = (*(stored.held_out if stored else ()), *added)
+    return everything if call.wishes.budget is None else everything[: call.share.held_out]
+
+
+def summary(call: Call) -> dict[str, Any]:
+    """The settings of a call that are worth showing, in the order in which a person asks."""
+    config, amount = call.config, call.material.amount
+    return {
+        "new_classes": amount.new,
+        "images": amount.images,
+        "unseen_classes": len(call.material.unseen),
+        "held_out_images": sum(map(len, call.material.held_out.values())),
+        "exemplars_of_earlier_classes": sum(map(len, call.material.past.values())),
+        "method": call.wishes.method,
+        "image_size": config.image_size,
+        "way": config.shape.way,
+        "shots": config.shape.shots,
+        "queries": config.shape.queries,
+        "epochs": config.train.epochs,
+        "steps": config.train.epochs * config.train.episodes,
+        "keep": call.wishes.keep,
+        "budget": call.wishes.budget,
+    }

@@ -1,0 +1,157 @@
+"""What one call learns from: new images and the exemplars of a model, side by side in one store of rows.
+
+Which images are held out, and which classes of a first call stay unseen, is drawn here; none of them reaches training.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+
+from episodica.classifier.state import StateRecord, StoredClass
+from episodica.classifier.vault import Vault, digest_of
+from episodica.classifier.wishes import Amount, Share, Wishes, unseen_classes
+from episodica.data.cache import Source
+from episodica.data.decode import Encoded
+from episodica.data.splits import Rows, Split
+from episodica.errors import InputError
+from episodica.rng import generator
+
+Named = Mapping[str, Sequence[Encoded]]  # class name -> its images
+NAMED = 8  # classes that a message names
+
+
+@dataclass
+class Material:
+    """Rows of the store by what they are for. Classes are numbered by their place in `names`."""
+
+    names: list[str] = field(default_factory=list)
+    images: list[Encoded] = field(default_factory=list)
+    labels: list[int] = field(default_factory=list)
+    digests: dict[int, str] = field(default_factory=dict)  # of rows that the model has already
+    past: Rows = field(default_factory=dict)
+    new: Rows = field(default_factory=dict)
+    held_out: Rows = field(default_factory=dict)
+    unseen: Rows = field(default_factory=dict)
+
+    def add(self, name: str, images: Sequence[Encoded]) -> list[int]:
+        """The rows of more images of a class, which is numbered when it first comes."""
+        if name not in self.names:
+            self.names.append(name)
+        rows = list(range(len(self.images), len(self.images) + len(images)))
+        self.images += images
+        self.labels += [self.names.index(name)] * len(images)
+        return rows
+
+    def add_stored(self, stored: StoredClass, vault: Vault) -> list[int]:
+        rows = self.add(stored.name, [vault.path(digest) for digest in stored.images])
+        self.digests.update(zip(rows, stored.images, strict=True))
+        return rows
+
+    @property
+    def source(self) -> Source:
+        return Source(self.images, np.array(self.labels), tuple(self.names))
+
+    @property
+    def amount(self) -> Amount:
+        counts = [len(rows) for rows in (*self.new.values(), *self.past.values())]
+        return Amount(len(self.new), len(self.past), sum(map(len, self.new.values())), min(counts))
+
+    def split(self, fingerprint: str) -> Split:
+        """One task, or the past and one task; measuring is done outside of the training loop."""
+        tasks = (self.past, self.new) if self.past else (self.new,)
+        return Split(train=tasks, test=(), unseen={}, fingerprint=fingerprint)
+
+    @property
+    def stamp(self) -> str:
+        """Of the images and what each is for: an interrupted call is continued where it is the same."""
+        told = [
+            self.names,
+            self.labels,
+            self.past,
+            self.new,
+            self.held_out,
+            self.unseen,
+            list(map(_stamp, self.images)),
+        ]
+        return blake2b(repr(told).encode(), digest_size=16).hexdigest()
+
+
+def gather(arriving: Named, record: StateRecord | None, vault: Vault, wishes: Wishes, seed: int) -> Material:
+    """Sort new images and stored exemplars by what they are for."""
+    known = {stored.name: stored for stored in record.classes} if record else {}
+    check_arriving(arriving, known, wishes)
+    material = Material()
+    for stored in known.values():
+        if stored.kind == "learned" and stored.name not in arriving:
+            rows = material.add_stored(stored, vault)
+            material.past[material.names.index(stored.name)] = rows
+    unseen = set() if record else _drawn_unseen(arriving, unseen_classes(wishes, len(arriving)), seed)
+    share = share_of(wishes, record, arriving)
+    for name, images in arriving.items():
+        shuffled = _shuffled(images, name, seed)
+        missing = share.held_out_of(len(images)) - (len(known[name].held_out) if name in known else 0)
+        aside = shuffled[: max(0, missing)]
+        rest = shuffled[len(aside) :]
+        if name in unseen:
+            rest = rest[: share.images - len(aside)]
+        before = material.add_stored(known[name], vault) if name in known else []
+        rows, number = before + material.add(name, rest), material.names.index(name)
+        (material.unseen if name in unseen else material.new)[number] = rows
+        material.held_out[number] = material.add(name, aside)
+    if wishes.method == "ft" and len(material.new) < 2:
+        raise InputError("--method ft trains on the new classes alone and there is one: bring at least 2, or use erd")
+    return material
+
+
+def share_of(wishes: Wishes, record: StateRecord | None, arriving: Named) -> Share:
+    stays = [stored.name for stored in record.classes if stored.kind != "remembered"] if record else []
+    return Share.of(wishes, len({*stays, *arriving}))
+
+
+def check_arriving(arriving: Named, known: Mapping[str, StoredClass], wishes: Wishes) -> None:
+    again = sorted(set(arriving) & set(known))
+    if again and wishes.existing == "refuse":
+        raise InputError(
+            f"{_listed(again)} came before: rename {'it' if len(again) == 1 else 'them'} if other things are meant, or "
+            "pass --existing merge to learn the new images together with the exemplars that are left"
+        )
+    small = sorted(name for name, images in arriving.items() if len(images) < 2 and name not in known)
+    if small:
+        raise InputError(
+            f"{_listed(small)} has fewer than 2 images, and learning takes at least 2 of a class: add some, or "
+            "leave it to `episodica remember`, for which one is enough"
+        )
+    learned = [name for name, stored in known.items() if stored.kind == "learned"]
+    if len({*arriving, *learned}) < 2:
+        raise InputError("there is one class, and telling apart takes two: add a folder with another class")
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(f'"{name}"' for name in names[:NAMED]) + more
+
+
+def _drawn_unseen(arriving: Named, count: int, seed: int) -> set[str]:
+    names = sorted(arriving)
+    return {names[i] for i in torch.randperm(len(names), generator=generator("unseen", seed))[:count].tolist()}
+
+
+def _shuffled(images: Sequence[Encoded], name: str, seed: int) -> list[Encoded]:
+    return [images[i] for i in torch.randperm(len(images), generator=generator("held out", seed, name)).tolist()]
+
+
+def _stamp(image: Encoded) -> object:
+    """What tells whether an image is still the same, without decoding files."""
+    match image:
+        case Path():
+            status = image.stat() if image.exists() else None
+            return (image.name, status.st_size, status.st_mtime_ns) if status else image.name
+        case Image.Image():
+            return digest_of(image.tobytes())
+        case _:
+            return digest_of(bytes(image))

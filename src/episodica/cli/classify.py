@@ -1,0 +1,102 @@
+"""`episodica classify`: what is on these images."""
+
+import csv
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Protocol
+
+from cyclopts import Parameter
+from rich.progress import Progress
+
+from episodica.classifier.classify import Answered, answer_each, image_files
+from episodica.classifier.images import stacked
+from episodica.classifier.model_folder import ModelFolder
+from episodica.classifier.support import read_classes
+from episodica.classifier.words import percent, printable
+from episodica.cli.learn import Model
+from episodica.cli.screen import FAILED, OK, app, complaints, screen
+from episodica.errors import InputError
+
+
+@app.command
+def classify(
+    model: Model,
+    /,
+    *images: Annotated[Path, Parameter(help="files, folders or patterns")],
+    support: Annotated[Path | None, Parameter(help="know only the classes in the sub-folders of this folder")] = None,
+    as_json: Annotated[bool, Parameter(name="--json", help="print a JSON list", negative="")] = False,
+    as_csv: Annotated[bool, Parameter(name="--csv", help="print CSV", negative="")] = False,
+) -> int:
+    """Name the class on each image, with a probability; or say that nothing known fits.
+
+    The classes are those of MODEL, or with `--support` those of a folder with one or a few images of each. Images that
+    cannot be read are named, and the exit code is then 1.
+    """
+    if as_json and as_csv:
+        raise InputError("--json and --csv: choose one of them")
+    if not images:
+        raise InputError("name at least one image, or a folder of them")
+    recogniser = ModelFolder(model).state().recogniser()
+    if support is not None:
+        classes = read_classes(support)
+        recogniser = recogniser.only(
+            {name: recogniser.embed(stacked(paths, recogniser.image_size)) for name, paths in classes.items()}
+        )
+    files = image_files(images)
+    show = {(True, False): _as_json, (False, True): _as_csv}.get((as_json, as_csv), _as_lines)
+    unreadable = 0
+    with Progress(console=complaints, transient=True, disable=not complaints.is_terminal) as bar, show() as tell:
+        task = bar.add_task("classifying", total=len(files))
+        for answered in answer_each(recogniser, files):
+            tell(answered)
+            bar.advance(task)
+            unreadable += answered.answer is None
+    if unreadable:
+        complaints.print(f"{unreadable} of {len(files)} images cannot be read")
+    return FAILED if unreadable else OK
+
+
+class Tell(Protocol):
+    def __call__(self, answered: Answered, /) -> object: ...
+
+
+@contextmanager
+def _as_json() -> Iterator[Tell]:
+    """A list that is written as it grows."""
+    separators = iter(["[\n"])
+
+    def tell(answered: Answered) -> None:
+        sys.stdout.write(next(separators, ",\n") + json.dumps(answered.to_json()))
+
+    yield tell
+    sys.stdout.write(next(separators, "") + "\n]\n")
+
+
+@contextmanager
+def _as_csv() -> Iterator[Tell]:
+    lines = csv.writer(sys.stdout)
+    lines.writerow(["image", "class", "probability", "unknown", "error"])
+
+    def tell(answered: Answered) -> None:
+        row = answered.to_json()
+        lines.writerow([*(row[key] for key in ("image", "class", "probability", "unknown")), answered.error])
+
+    yield tell
+
+
+@contextmanager
+def _as_lines() -> Iterator[Tell]:
+    def tell(answered: Answered) -> None:
+        image, answer = printable(answered.image), answered.answer
+        if answer is None:
+            line = f"{image}  cannot be read: {printable(answered.error or '')}"
+        elif answer.unknown:
+            line = f"{image}  unknown (nearest: {printable(answer.best or '')})"
+        else:
+            line = f"{image}  {printable(answer.best or '')}  {percent(answer.probability)}"
+        screen.print(line, soft_wrap=True, markup=False, highlight=False)
+
+    yield tell

@@ -1,0 +1,35 @@
+"""`episodica forget`: a class, removed for good."""
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from episodica.classifier.model_folder import ModelFolder
+from episodica.classifier.words import printable
+from episodica.cli.learn import Model, Wait
+from episodica.cli.screen import OK, app, screen
+
+
+@app.command
+def forget(model: Model, name: Annotated[str, Parameter(help="the class")], /, *, wait: Wait = False) -> int:
+    """Remove a class with its images and its name from every file of MODEL, also from the state kept for `undo`.
+
+    This cannot be undone. Weights that were trained on the class stay as they are.
+    """
+    folder = ModelFolder(model)
+    trained = any(stored.name == name and stored.kind == "learned" for stored in folder.state().classes)
+    state = folder.forget(name, wait=wait)
+    absorbed = (
+        "The weights were trained on it and stay as they are: to be rid of what they absorbed, learn a new model "
+        "without it."
+        if trained
+        else "The present weights were not trained on it."
+    )
+    screen.print(
+        f"Forgot {printable(name)}: no image and no name of it is left in {folder.path}. {absorbed} "
+        f"The model knows {len(state.classes)} classes.",
+        soft_wrap=True,
+        markup=False,
+        highlight=False,
+    )
+    return OK

@@ -1,0 +1,110 @@
+"""`episodica learn`: the next classes of a model."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from episodica.classifier.learn import learn as learn_session
+from episodica.classifier.learn import plan_call, summary
+from episodica.classifier.model_folder import ModelFolder
+from episodica.classifier.support import read_classes
+from episodica.classifier.wishes import Wishes
+from episodica.classifier.words import ability, intention
+from episodica.cli.overrides import Tokens, parse
+from episodica.cli.screen import INTERRUPTED, OK, app, complaints, screen
+from episodica.engine.device import keep_freed_memory
+from episodica.engine.run import stopping_gently
+from episodica.engine.trainer import Tell
+from episodica.errors import InputError, Interrupted
+
+Wait = Annotated[bool, Parameter(help="wait while another process changes the model", negative="")]
+Model = Annotated[Path, Parameter(help="folder of the model")]
+
+
+@app.command(usage="Usage: episodica learn MODEL IMAGES [OPTIONS] [--key.path VALUE ...]")
+def learn(
+    model: Annotated[Path, Parameter(help="folder of the model; made where there is none")],
+    images: Annotated[Path, Parameter(help="folder with one sub-folder of images for each class")],
+    /,
+    *tokens: Tokens,
+    base: Annotated[
+        Path | None, Parameter(name="--from", help="a new model starts with the weights of this one")
+    ] = None,
+    keep: Annotated[int | None, Parameter(help="images that each class leaves in the model; default: 20")] = None,
+    budget: Annotated[int | None, Parameter(help="or images that all classes together leave")] = None,
+    method: Annotated[
+        Literal["erd", "ft"], Parameter(help="erd: replay exemplars and keep old answers; ft: new classes alone")
+    ] = "erd",
+    existing: Annotated[
+        Literal["refuse", "merge"], Parameter(help="what to do with classes that came before")
+    ] = "refuse",
+    epochs: Annotated[int | None, Parameter(help="length of the training; default: by the number of images")] = None,
+    unseen: Annotated[
+        int | None,
+        Parameter(help="classes of the first call to hold out of training; default: a fifth of 10 or more"),
+    ] = None,
+    wait: Wait = False,
+) -> int:
+    """Learn the classes in IMAGES: the first call makes MODEL, each later one adds classes to it.
+
+    Earlier folders are never looked at again: MODEL keeps a few images of each class. Settings follow from the images;
+    they are shown before the training, and every field of the config can be set with `--key.path VALUE`. Running the
+    same command again continues an interrupted call.
+    """
+    name, overrides = parse(tokens)
+    if name is not None:
+        raise InputError(f'"{name}" is one argument too many: give MODEL, IMAGES and options')
+    wishes = Wishes(keep, budget, method, existing, epochs, unseen, overrides)
+    keep_freed_memory()
+    folder = ModelFolder(model)
+    with folder.writing(wait=wait):
+        call = plan_call(folder, read_classes(images), wishes, ModelFolder(base) if base else None)
+        _show(summary(call))
+        try:
+            with stopping_gently(complaints.print) as stop, _bar() as follow:
+                state = learn_session(folder, call, follow, stop)
+        except Interrupted:
+            screen.print("Interrupted; everything is saved. Run the same command again to continue.")
+            return INTERRUPTED
+    for sentence in ability(state):
+        screen.print(escape(sentence), soft_wrap=True)
+    return OK
+
+
+def _show(settings: dict[str, Any]) -> None:
+    table = Table.grid(padding=(0, 2))
+    for name, value in intention(settings):
+        table.add_row(f"[bold]{name}", escape(value))
+    screen.print(table)
+
+
+@contextmanager
+def _bar() -> Iterator[Tell]:
+    columns = (
+        TextColumn("[bold]{task.description}"),
+        BarColumn(bar_width=30),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(compact=True),
+    )
+    with Progress(*columns, console=screen, disable=not screen.is_terminal) as bar:
+        task = bar.add_task("preparing", total=None)
+
+        def follow(event: Mapping[str, Any]) -> None:
+            match event["event"]:
+                case "reading":
+                    bar.update(task, description=event["what"], completed=event["done"], total=event["total"])
+                case "session" | "step":
+                    bar.update(task, description="learning", completed=event.get("step", 0), total=event["steps"])
+                case "measuring":
+                    bar.update(task, description="measuring")
+                case "notice":
+                    screen.print(f"[yellow]{escape(event['text'])}", soft_wrap=True)
+
+        yield follow

@@ -1,0 +1,29 @@
+"""`episodica remember`: classes from a few images each, without training."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from episodica.classifier.model_folder import ModelFolder
+from episodica.classifier.support import read_classes
+from episodica.classifier.words import printable
+from episodica.cli.learn import Model, Wait
+from episodica.cli.screen import OK, app, screen
+
+
+@app.command
+def remember(
+    model: Model,
+    /,
+    *,
+    support: Annotated[Path, Parameter(help="folder with one sub-folder for each class, with one or a few images")],
+    wait: Wait = False,
+) -> int:
+    """Store classes in MODEL by their few images, so that `classify` knows them beside the learned ones."""
+    classes = read_classes(support)
+    state = ModelFolder(model).remember(classes, wait=wait)
+    names = ", ".join(map(printable, classes))
+    said = f"Remembered {names}. The model knows {len(state.classes)} classes."
+    screen.print(said, soft_wrap=True, markup=False, highlight=False)
+    return OK

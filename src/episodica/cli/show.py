@@ -1,0 +1,68 @@
+"""`episodica show`: what a model is, knows and can do."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.markup import escape
+from rich.table import Table
+
+from episodica.classifier.contact_sheet import contact_sheet
+from episodica.classifier.model_folder import ModelFolder
+from episodica.classifier.state import ModelState
+from episodica.classifier.words import ability, percent, printable
+from episodica.cli.learn import Model
+from episodica.cli.screen import OK, app, screen
+from episodica.errors import InputError
+
+KINDS = {"learned": "learned", "remembered": "remembered", "unseen": "held out of training"}
+
+
+@app.command
+def show(
+    model: Model,
+    /,
+    *,
+    sheet: Annotated[Path | None, Parameter(help="write a PNG with the images of each class to this file")] = None,
+    as_json: Annotated[bool, Parameter(name="--json", help="print one JSON object", negative="")] = False,
+) -> int:
+    """Show the history of a model, its classes, its size, and what it could do after each call to learn."""
+    folder = ModelFolder(model)
+    state = folder.state()
+    if as_json:
+        sys.stdout.write(state.record.model_dump_json(indent=2) + "\n")
+    else:
+        screen.print(_history(state))
+        screen.print(_classes(state))
+        for sentence in ability(state):
+            screen.print(sentence, soft_wrap=True, markup=False)
+        backbone, size = state.config.backbone.name, state.config.image_size
+        screen.print(f"{folder.bytes() / 1e6:.1f} MB; {backbone} on images of {size} x {size} pixels; state {state.id}")
+    if sheet is not None:
+        try:
+            contact_sheet(state, folder.vault).save(sheet, "PNG")
+        except OSError as error:
+            raise InputError(f"cannot write {sheet}: {error.strerror or error}; choose another file") from None
+        screen.print(f"The contact sheet is {escape(str(sheet))}", soft_wrap=True) if not as_json else None
+    return OK
+
+
+def _history(state: ModelState) -> Table:
+    table = Table("when", "what", "classes", "accuracy", "few-shot", "unseen", "forgetting")
+    for step in state.history:
+        found = step.measured
+        numbers = (found.accuracy, found.few_shot, found.unseen, found.forgetting) if found else (None,) * 4
+        method = f" ({step.settings['method']})" if "method" in step.settings else ""
+        table.add_row(
+            step.when[:16].replace("T", " "), step.what + method, str(len(step.classes)), *map(percent, numbers)
+        )
+    return table
+
+
+def _classes(state: ModelState) -> Table:
+    table = Table("class", "how", "call", "images", "held out")
+    for stored in state.classes:
+        name, call = escape(printable(stored.name)), str(stored.session or "")
+        table.add_row(name, KINDS[stored.kind], call, str(len(stored.images)), str(len(stored.held_out)))
+    return table
