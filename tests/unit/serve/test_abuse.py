@@ -3,9 +3,11 @@
 import asyncio
 import io
 import json
+import socket
 import struct
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +20,7 @@ from PIL import Image
 
 from episodica.classifier.model_folder import ModelFolder
 from episodica.serve.app import guarded
+from episodica.serve.guard import App
 from episodica.serve.limits import BodyLimit, Limits
 from episodica.serve.uploads import Refusal, checked_name, shown_name
 from unit.serve.conftest import Client, png
@@ -265,3 +268,20 @@ def test_what_is_no_request_passes() -> None:
 
     asyncio.run(BodyLimit(app)({"type": "lifespan"}, None, None))  # type: ignore[arg-type]
     assert seen == ["lifespan"]
+
+
+def test_an_endless_body_over_a_real_connection(folder: ModelFolder, serving: Callable[[App], str]) -> None:
+    """The answer comes while the client still sends, and the connection ends."""
+    port = int(serving(guarded(folder, limits=TIGHT)).rsplit(":", 1)[1].strip("/"))
+    head = f"POST /classify HTTP/1.1\r\nhost: localhost:{port}\r\ncontent-type: {FORM['content-type']}\r\n"
+    with socket.create_connection(("localhost", port), timeout=10) as connection:
+        connection.sendall(f"{head}transfer-encoding: chunked\r\n\r\n{len(START):x}\r\n".encode() + START + b"\r\n")
+        with suppress(BrokenPipeError, ConnectionResetError):
+            for _ in range(40):
+                connection.sendall(b"3e8\r\n" + bytes(1_000) + b"\r\n")
+        connection.settimeout(10)
+        answer = b""
+        with suppress(ConnectionResetError):
+            while data := connection.recv(4096):
+                answer += data
+    assert answer.startswith(b"HTTP/1.1 413 "), answer[:200]
