@@ -1,11 +1,13 @@
 """Requests per second and latency of `episodica serve` on this machine: `python tests/bench/serve_load.py MODEL IMAGE`.
 
 Starts the command as a process of its own, and asks it from threads of this one: each sends a request, waits for the
-answer and sends the next. All answers to one image must be the same.
+answer and sends the next. All answers to one image must be the same. The CPU time of the server (Linux) is what remains
+of a request where nothing else works on the machine.
 """
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -39,6 +41,12 @@ def load(
     return times, answers
 
 
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model")
@@ -54,13 +62,16 @@ def main() -> None:
         url = next(word for line in server.stdout for word in line.split() if word.startswith("http"))
         load(url, files, 1, 1)
         out = sys.stdout
-        out.write("| clients | requests/s | p50 ms | p95 ms | p99 ms |\n|---|---|---|---|---|\n")
+        out.write("| clients | requests/s | p50 ms | p95 ms | p99 ms | server's CPU ms |\n|---|---|---|---|---|---|\n")
         for clients in (1, 4, 16):
+            spent = cpu_seconds(server.pid)
             times, answers = load(url, files, clients, asked.seconds)
+            cpu = 1e3 * (cpu_seconds(server.pid) - spent) / len(times)
             assert len(answers) == 1, "two answers to one image"
             cut = quantiles(times, n=100)
             rate = len(times) / asked.seconds
-            out.write(f"| {clients} | {rate:.0f} | {1e3 * cut[49]:.1f} | {1e3 * cut[94]:.1f} | {1e3 * cut[98]:.1f} |\n")
+            shown = " | ".join(f"{1e3 * cut[place - 1]:.0f}" for place in (50, 95, 99))
+            out.write(f"| {clients} | {rate:.0f} | {shown} | {cpu:.1f} |\n")
             out.flush()
     finally:
         server.terminate()
