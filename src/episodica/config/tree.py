@@ -68,6 +68,8 @@ class RunConfig(Section):
     """CPU threads; by default all cores"""
     kernels: Literal["auto", "torch", "fused"] = "auto"
     """fused: compiled kernels on the CPU; torch: none of them; auto: fused where they fit and can be built"""
+    precision: Literal["fp32", "bf16"] = "fp32"
+    """bf16: the backbone under autocast, on CUDA only; distances, softmax and KL are in fp32 always"""
     seed: int = Field(default=0, ge=0)
     """decides initialisation and training draws"""
 

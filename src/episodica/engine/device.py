@@ -25,16 +25,28 @@ def pick_device(name: str) -> torch.device:
     return device
 
 
+def reduced_precision(name: str, device: torch.device) -> torch.dtype | None:
+    """What the backbone's products are computed in, where that is not fp32."""
+    if name == "fp32":
+        return None
+    if device.type != "cuda":
+        raise InputError(f"precision = {name}: it is for CUDA and no gain on {device.type}; take fp32")
+    return torch.bfloat16
+
+
 @contextmanager
 def computing(threads: int | None) -> Iterator[None]:
     """The settings under which a run is reproducible; what the host had set comes back afterwards."""
     before = torch.get_num_threads()
+    products = torch.get_float32_matmul_precision()
     torch.set_num_threads(threads or before)
+    torch.set_float32_matmul_precision("highest")  # no TF32
     try:
         with torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=False):
             yield
     finally:
         torch.set_num_threads(before)
+        torch.set_float32_matmul_precision(products)
 
 
 def keep_freed_memory() -> None:
@@ -50,7 +62,7 @@ def keep_freed_memory() -> None:
     libc.mallopt(trim_threshold, 2**31 - 1)
 
 
-def describe_environment(device: torch.device, kernels: str) -> dict[str, Any]:
+def describe_environment(device: torch.device, kernels: str, precision: str = "fp32") -> dict[str, Any]:
     packages = ("episodica", "torch", "numpy", "pillow", "safetensors")
     return {
         "python": platform.python_version(),
@@ -64,6 +76,9 @@ def describe_environment(device: torch.device, kernels: str) -> dict[str, Any]:
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
         "threads": torch.get_num_threads(),
         "kernel_path": kernels,
+        "precision": precision,
+        "cudnn": {name: getattr(torch.backends.cudnn, name) for name in ("benchmark", "deterministic", "allow_tf32")},
+        "matmul": torch.get_float32_matmul_precision(),
         "git_commit": _git_commit(),
     }
 

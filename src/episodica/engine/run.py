@@ -12,7 +12,7 @@ import torch
 
 from episodica.config import RunConfig
 from episodica.engine.checkpoint import Checkpoints, restore_module
-from episodica.engine.device import computing, describe_environment
+from episodica.engine.device import computing, describe_environment, reduced_precision
 from episodica.engine.fused.accelerate import accelerate
 from episodica.engine.problem import Problem, load_problem, new_learner
 from episodica.engine.trainer import Tell, Trainer
@@ -44,8 +44,10 @@ def carry_on(problem: Problem, folder: RunFolder, watch: Tell, stop: Callable[[]
     folder.claim_split(problem.split, problem.class_names)
     trainer = Trainer(problem, folder, watch, stop)
     notice = partial(_tell_notice, watch)
-    kernels = accelerate(trainer.learner, problem.config.kernels, notice)
-    changed = folder.write_environment(describe_environment(problem.device, kernels))
+    config = problem.config
+    trainer.learner.backbone.reduced = reduced_precision(config.precision, problem.device)
+    kernels = accelerate(trainer.learner, config.kernels, notice)
+    changed = folder.write_environment(describe_environment(problem.device, kernels, config.precision))
     if changed:
         notice(changed)
     try:

@@ -1,7 +1,9 @@
 """The contract of a backbone: images become feature maps, block by block."""
 
+from dataclasses import field
 from itertools import accumulate, count
 
+import torch
 from torch import Tensor, nn
 
 from episodica.registry import Component
@@ -11,6 +13,7 @@ class Backbone(nn.Module, Component, kind="backbone"):
     """`blocks` are applied one after another, and what the last one gives is pooled to an embedding."""
 
     blocks: nn.Sequential
+    reduced: torch.dtype | None = field(default=None, init=False)  # of its products, where not fp32; set by the engine
 
     def check(self, size: int) -> None:
         """Raise a ValueError where the blocks leave nothing of images of this size, in pixels of a side."""
@@ -38,8 +41,15 @@ class Backbone(nn.Module, Component, kind="backbone"):
         raise NotImplementedError
 
     def maps(self, images: Tensor) -> tuple[Tensor, ...]:
-        """What each block gives. [M, channels, side, side]"""
-        return tuple(accumulate(self.blocks, lambda x, block: block(x), initial=images))[1:]
+        """What each block gives, in fp32. [M, channels, side, side]"""
+        with self._arithmetic(images):
+            found = tuple(accumulate(self.blocks, lambda x, block: block(x), initial=images))[1:]
+        return tuple(maps.float() for maps in found)
 
     def forward(self, images: Tensor) -> Tensor:  # [M, 3, S, S] -> [M, *out_shape]
-        return self.pool(self.blocks(images))
+        with self._arithmetic(images):
+            maps = self.blocks(images)
+        return self.pool(maps.float())
+
+    def _arithmetic(self, images: Tensor) -> torch.autocast:
+        return torch.autocast(images.device.type, self.reduced, enabled=self.reduced is not None)

@@ -214,6 +214,17 @@ def test_batch_norms_can_be_folded_away():
         torch.testing.assert_close(folded(quick).embed(images), learner.eval().embed(images), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize(("width", "size"), [("classic", 84), ("released", 84), ("released", 33)])
+def test_the_networks_of_the_paper_are_those_of_plain_torch(width, size):
+    with seeded("networks"):
+        learner = ProtoNet(backbone=Conv4(width=width))
+    quick, images = deepcopy(learner), draw(FirstBlock, 6, size, size)
+    assert accelerate(quick, "fused", lambda text: None) == "fused"
+    torch.testing.assert_close(quick.embed(images), learner.embed(images), rtol=1e-4, atol=1e-4)
+    for (name, ours), plain in zip(quick.named_buffers(), learner.buffers(), strict=True):
+        torch.testing.assert_close(ours, plain, rtol=1e-4, atol=1e-5, msg=lambda text, name=name: f"{name}: {text}")
+
+
 def changed(place: int, module: nn.Module) -> nn.Sequential:
     block = plain_block()
     block[place] = module

@@ -107,6 +107,20 @@ void spread(const float* map, Sizes s, const float* scale, const float* slope, c
         for (int64_t y = 0; y < s.height - s.height % 2; ++y) outside(s.at(y, s.width - 1));
 }
 
+// Calls `f(N, i, c, places)` for blocks of N vectors of channels of every map, with the places as vectors read them.
+template <class Function>
+void for_pooled_maps(int64_t count, const Sizes& s, const uint8_t* places, int threads, Function f) {
+#pragma omp parallel num_threads(threads)
+    {
+        std::vector<int32_t> wide(s.pooled());
+#pragma omp for schedule(static)
+        for (int64_t i = 0; i < count; ++i) {
+            for (int64_t j = 0; j < s.pooled(); ++j) wide[j] = places[i * s.pooled() + j];
+            for_blocks(s.channels, [&](auto n, int64_t c) { f(n, i, c, &wide[c]); });
+        }
+    }
+}
+
 }  // namespace
 
 extern "C" {
@@ -152,18 +166,10 @@ void norm_pool_relu_sums(const float* maps, int64_t count, int64_t height, int64
                          const float* mean, const float* gradient, const uint8_t* places, double* out, int threads) {
     const Sizes s{height, width, channels};
     std::vector<float> parts(count * 2 * channels);
-#pragma omp parallel num_threads(threads)
-    {
-        std::vector<int32_t> wide(s.pooled());
-#pragma omp for schedule(static)
-        for (int64_t i = 0; i < count; ++i) {
-            for (int64_t j = 0; j < s.pooled(); ++j) wide[j] = places[i * s.pooled() + j];
-            for_blocks(channels, [&](auto n, int64_t c) {
-                const float* g = gradient + i * s.pooled() + c;
-                sum<n>(maps + i * s.full() + c, s, mean + c, g, &wide[c], &parts[i * 2 * channels + c]);
-            });
-        }
-    }
+    for_pooled_maps(count, s, places, threads, [&](auto n, int64_t i, int64_t c, const int32_t* at) {
+        const float* g = gradient + i * s.pooled() + c;
+        sum<n>(maps + i * s.full() + c, s, mean + c, g, at, &parts[i * 2 * channels + c]);
+    });
     add_up(parts, 2 * channels, out);
 }
 
@@ -171,18 +177,9 @@ void norm_pool_relu_backward(const float* maps, int64_t count, int64_t height, i
                              const float* scale, const float* slope, const float* level, const float* gradient,
                              const uint8_t* places, float* out, int threads) {
     const Sizes s{height, width, channels};
-#pragma omp parallel num_threads(threads)
-    {
-        std::vector<int32_t> wide(s.pooled());
-#pragma omp for schedule(static)
-        for (int64_t i = 0; i < count; ++i) {
-            for (int64_t j = 0; j < s.pooled(); ++j) wide[j] = places[i * s.pooled() + j];
-            for_blocks(channels, [&](auto n, int64_t c) {
-                const float* g = gradient + i * s.pooled() + c;
-                spread<n>(maps + i * s.full() + c, s, scale + c, slope + c, level + c, g, &wide[c],
-                          out + i * s.full() + c);
-            });
-        }
-    }
+    for_pooled_maps(count, s, places, threads, [&](auto n, int64_t i, int64_t c, const int32_t* at) {
+        const float* g = gradient + i * s.pooled() + c;
+        spread<n>(maps + i * s.full() + c, s, scale + c, slope + c, level + c, g, at, out + i * s.full() + c);
+    });
 }
 }

@@ -1,0 +1,55 @@
+"""What computes, and how it is recorded."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from episodica.engine.device import computing, describe_environment, reduced_precision
+from episodica.errors import InputError
+from episodica.models.conv4 import Conv4
+from episodica.rng import seeded
+
+CPU = torch.device("cpu")
+
+
+class Probe(nn.Module):
+    """Notes whether autocast is on, and passes on what it gets in a smaller precision."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.autocast = torch.is_autocast_enabled("cpu")
+        return x.to(torch.bfloat16)
+
+
+def test_the_backbone_alone_computes_in_reduced_precision_and_gives_fp32() -> None:
+    with seeded("precision"):
+        backbone = Conv4()
+    images = torch.zeros(2, 3, 8, 8)
+    backbone.blocks = nn.Sequential(probe := Probe())
+    for reduced in (torch.bfloat16, None):
+        backbone.reduced = reduced
+        assert backbone(images).dtype == backbone.maps(images)[-1].dtype == torch.float32
+        assert probe.autocast == (reduced is not None)
+        assert not torch.is_autocast_enabled("cpu")
+
+
+def test_reduced_precision_is_for_cuda_alone() -> None:
+    assert reduced_precision("fp32", CPU) is None
+    assert reduced_precision("bf16", torch.device("cuda")) == torch.bfloat16
+    with pytest.raises(InputError, match=r"for CUDA.*take fp32"):
+        reduced_precision("bf16", CPU)
+
+
+def test_products_are_in_full_fp32_while_a_run_computes_and_as_before_afterwards() -> None:
+    threads, before = torch.get_num_threads(), torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        with computing(1):
+            environment = describe_environment(CPU, "torch")
+            assert torch.get_num_threads() == 1
+        assert torch.get_float32_matmul_precision() == "high"
+    finally:
+        torch.set_float32_matmul_precision(before)
+    assert torch.get_num_threads() == threads
+    assert environment["matmul"] == "highest"
+    assert environment["cudnn"] == {"benchmark": False, "deterministic": True, "allow_tf32": False}
+    assert environment["precision"] == "fp32"
