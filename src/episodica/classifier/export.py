@@ -43,7 +43,8 @@ class Exportable:
     image_size: int
     mean: Triple
     std: Triple
-    temperature: float = 1.0  # scores are divided by it before the softmax
+    temperature: float = 1.0  # the classifier divides scores by it before the softmax
+    known_temperature: float = 1.0  # the same for the classes that are known without a support set
     classes: tuple[str, ...] = ()
     prototypes: Tensor | None = None  # [C, D]
 
@@ -111,7 +112,8 @@ def exportable(folder: Path) -> Exportable:
         recogniser.image_size,
         recogniser.augment.mean,
         recogniser.augment.std,
-        recogniser.calibration.temperature,
+        recogniser.calibration.few_shot_temperature,  # all classes of a support set are known from a few images
+        recogniser.temperature,
         tuple(known.name for known in recogniser.known),
         torch.stack([known.prototype for known in recogniser.known]) if recogniser.known else None,
     )
@@ -155,6 +157,7 @@ def _write(what: Exportable, folder: Path, graphs: Mapping[str, bytes], found: D
         "mean": what.mean,
         "std": what.std,
         "temperature": what.temperature,
+        "known_temperature": what.known_temperature,
         "learner": what.learner.name,
         "backbone": what.learner.backbone.name,
         "classes": what.classes,

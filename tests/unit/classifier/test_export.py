@@ -10,7 +10,10 @@ import torch
 from torch import Tensor
 
 from episodica.classifier import export
+from episodica.classifier.calibration import Calibration
 from episodica.classifier.export import Encoder, Exportable, FewShot, export_onnx
+from episodica.classifier.model_folder import ModelFolder
+from episodica.classifier.state import ModelState
 from episodica.errors import InputError
 from episodica.learners.learner import Learner
 from episodica.learners.protonet import ProtoNet
@@ -33,7 +36,7 @@ def exportable(make_backbone: Callable[[], Backbone]) -> Exportable:
             if isinstance(layer, torch.nn.BatchNorm2d):
                 layer.running_mean = torch.randn_like(layer.bias) / 10
                 layer.running_var = torch.rand_like(layer.bias) + 0.5
-    return Exportable(learner, SIZE, MEAN, STD, 2.5, ("ant", "<b>bee</b>"), torch.zeros(2, 7))
+    return Exportable(learner, SIZE, MEAN, STD, 2.5, 3.5, ("ant", "<b>bee</b>"), torch.zeros(2, 7))
 
 
 @pytest.fixture(scope="module", params=[Conv4, lambda: ResNet12(width="narrow")], ids=["conv4", "resnet12"])
@@ -96,3 +99,22 @@ def test_a_graph_that_differs_is_not_written(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(InputError, match="nothing was written"):
         export_onnx(exportable(Conv4), tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_what_is_exported_answers_as_the_recogniser_does(
+    make_model: Callable[[Path], ModelFolder], tmp_path: Path
+) -> None:
+    """The graphs are compared with these modules; here the modules are compared with what people are told."""
+    folder = make_model(tmp_path / "model")
+    state = folder.state()
+    unlike = Calibration(temperature=40.0, few_shot_temperature=7.0)
+    with folder.writing():
+        record = state.record.model_copy(update={"calibration": unlike})
+        folder.commit(ModelState("", record, state.weights, state.prototypes))
+    what, recogniser = export.exportable(folder.path), folder.state().recogniser()
+    images = torch.randint(256, (3, 2, 3, SIZE, SIZE), dtype=torch.uint8, generator=generator("support"))
+    asked = torch.randint(256, (4, 3, SIZE, SIZE), dtype=torch.uint8, generator=generator("asked"))
+    told = recogniser.only({str(i): recogniser.embed(group) for i, group in enumerate(images)})
+    expected = [list(answer.scores.values()) for answer in told.answers(recogniser.embed(asked))]
+    found = FewShot(Encoder(what.learner, what.mean, what.std), what.temperature)(images / 255, asked / 255)
+    np.testing.assert_allclose(found.numpy(), expected, atol=1e-4)
