@@ -4,6 +4,8 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import field
 from functools import partial
+from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -13,18 +15,23 @@ from hypothesis import settings
 from torch import Tensor, nn
 
 from episodica import registry
+from episodica.classifier.model_folder import ModelFolder
+from episodica.classifier.state import ModelState, StateRecord
 from episodica.config import RunConfig, resolution, resolve
 from episodica.config.sections import AugmentConfig
 from episodica.data.splits import Split, make_split
 from episodica.data.store import ImageStore
 from episodica.data.stream import TaskStream
 from episodica.engine.access import Access
-from episodica.engine.problem import Problem
+from episodica.engine.checkpoint import module_tensors
+from episodica.engine.problem import Problem, new_learner
 from episodica.learners.learner import Learner
 from episodica.learners.protonet import ProtoNet
 from episodica.models.backbone import Backbone
 from episodica.records.results import Ledger
 from episodica.rng import generator, seeded
+from episodica.serve.guard import App
+from episodica.serve.listen import address, bind
 from episodica.sweep.flat import nest
 from episodica.types import Pool, Pools
 
@@ -150,6 +157,44 @@ def make_config() -> Callable[..., RunConfig]:
 @pytest.fixture
 def problem(make_config: Callable[..., RunConfig], store: ImageStore, split: Split, stream: TaskStream) -> Problem:
     return Problem(make_config(), store, split, stream, tuple(map(str, range(CLASSES))), torch.device("cpu"))
+
+
+@pytest.fixture(scope="session")
+def make_model() -> Callable[[Path], ModelFolder]:
+    """A model that has learned nothing and knows no class: 4-Conv as it was initialised, for images of 32 px."""
+
+    def make(path: Path) -> ModelFolder:
+        config, folder = resolve({"data": {"name": "glyphs"}}), ModelFolder(path)
+        learner = new_learner(config, torch.device("cpu"))
+        (width,) = learner.backbone.out_shape(config.image_size)
+        record = StateRecord(config=config.tree(), sessions=0, classes=())
+        with folder.writing():
+            folder.commit(ModelState("", record, module_tensors("learner", learner), torch.empty(0, width)))
+        return folder
+
+    return make
+
+
+@pytest.fixture
+def serving() -> Iterator[Callable[[App], str]]:
+    """Serves an application on a free port of this machine until the end of the test, and gives its address."""
+    import uvicorn
+
+    running: list[tuple[uvicorn.Server, Thread]] = []
+
+    def serve(app: App) -> str:
+        listener = bind("localhost", 0)
+        server = uvicorn.Server(uvicorn.Config(app, log_level="error", ws="none"))
+        thread = Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        running.append((server, thread))
+        return address(listener, "localhost")
+
+    yield serve
+    for server, _ in running:
+        server.should_exit = True
+    for _, thread in running:
+        thread.join()
 
 
 @pytest.fixture(scope="session")

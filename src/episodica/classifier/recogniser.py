@@ -77,10 +77,13 @@ class Recogniser:
         """Minus the squared distance of each image to each class. [M, D] -> [M, C]"""
         return self.learner.scores(self._prototypes[None], vectors[None])[0].clamp(max=0)
 
-    def probabilities(self, vectors: Tensor) -> Tensor:
+    @property
+    def temperature(self) -> float:
         learned = any(known.learned for known in self.known)
-        temperature = self.calibration.temperature if learned else self.calibration.few_shot_temperature
-        return (self.scores(vectors) / temperature).softmax(-1)
+        return self.calibration.temperature if learned else self.calibration.few_shot_temperature
+
+    def probabilities(self, vectors: Tensor) -> Tensor:
+        return (self.scores(vectors) / self.temperature).softmax(-1)
 
     def strangeness(self, vectors: Tensor, hidden: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The nearest class of each image, and how far it is for a class known from so many images; with `hidden` [M]

@@ -7,7 +7,22 @@ from typing import NoReturn
 from cyclopts import CycloptsError
 from rich.markup import escape
 
-from episodica.cli import bench, classify, data, forget, learn, listing, remember, report, run, show, undo, watch
+from episodica.cli import (
+    bench,
+    classify,
+    data,
+    export,
+    forget,
+    learn,
+    listing,
+    remember,
+    report,
+    run,
+    serve,
+    show,
+    undo,
+    watch,
+)
 from episodica.cli.screen import BAD_INPUT, FAILED, INTERRUPTED, OK, app, complaints, exit_code
 from episodica.errors import InputError
 
@@ -15,6 +30,7 @@ __all__ = [
     "bench",
     "classify",
     "data",
+    "export",
     "forget",
     "learn",
     "listing",
@@ -22,6 +38,7 @@ __all__ = [
     "remember",
     "report",
     "run",
+    "serve",
     "show",
     "undo",
     "watch",

@@ -68,21 +68,21 @@ def decode_in_parallel(
             yield from pool.map(attempt, range(start, min(start + AHEAD, len(images))))
 
 
-def decode(image: Encoded, size: int, name: str | None = None) -> np.ndarray:
+def decode(image: Encoded, size: int, name: str | None = None, max_pixels: int = MAX_PIXELS) -> np.ndarray:
     """uint8 [size, size, 3]: the shorter side resized to `size`, the middle cut out, transparency over white.
 
     Bicubic with antialiasing: sharper than bilinear, and at the hard edges of drawings it rings less than Lanczos.
     An image of that size already keeps every pixel. Colour profiles are not applied.
     """
     with _silence():
-        return _decode(image, size, name or (str(image) if isinstance(image, Path) else "image"))
+        return _decode(image, size, name or (str(image) if isinstance(image, Path) else "image"), max_pixels)
 
 
-def _decode(image: Encoded, size: int, name: str) -> np.ndarray:
+def _decode(image: Encoded, size: int, name: str, max_pixels: int = MAX_PIXELS) -> np.ndarray:
     if isinstance(image, np.ndarray) and image.dtype == np.uint8 and image.shape == (size, size, 3):
         return image.copy()
     try:
-        picture = _rgb(_picture(image))
+        picture = _rgb(_picture(image, max_pixels))
     except Exception as error:  # Pillow's readers let through whatever their parsing stumbles over
         raise Unreadable(name, _reason(error)) from error
     side = min(picture.size)
@@ -92,14 +92,14 @@ def _decode(image: Encoded, size: int, name: str) -> np.ndarray:
     return np.array(picture.resize((size, size), Resampling.BICUBIC, box=middle, reducing_gap=3.0))
 
 
-def _picture(image: Encoded) -> Image.Image:
+def _picture(image: Encoded, max_pixels: int) -> Image.Image:
     match image:
         case np.ndarray():
-            return _from_array(image)
+            return _bounded(_from_array(image), max_pixels)
         case Image.Image():
-            return _upright(_bounded(image).copy())
+            return _upright(_bounded(image, max_pixels).copy())
         case _:
-            return _upright(_bounded(Image.open(BytesIO(_encoded(image)), formats=FORMATS)))
+            return _upright(_bounded(Image.open(BytesIO(_encoded(image)), formats=FORMATS), max_pixels))
 
 
 def _reason(error: Exception) -> str:
@@ -131,12 +131,12 @@ def _encoded(image: Path | bytes | memoryview) -> bytes:
 def _from_array(array: np.ndarray) -> Image.Image:
     if array.dtype != np.uint8 or array.size == 0 or array.ndim not in (2, 3) or array.shape[2:] not in ((), (3,)):
         raise _Refused(f"is an array {array.dtype} {list(array.shape)}, not uint8 [H, W] or [H, W, 3]")
-    return _bounded(Image.fromarray(array))
+    return Image.fromarray(array)
 
 
-def _bounded(picture: Image.Image) -> Image.Image:
-    if picture.width * picture.height > MAX_PIXELS:
-        raise _Refused(f"has {picture.width} x {picture.height} pixels, more than {MAX_PIXELS:,}")
+def _bounded(picture: Image.Image, max_pixels: int) -> Image.Image:
+    if picture.width * picture.height > max_pixels:
+        raise _Refused(f"has {picture.width} x {picture.height} pixels, more than {max_pixels:,}")
     return picture
 
 

@@ -22,12 +22,12 @@ def need_web() -> None:
 def bind(host: str, port: int) -> socket.socket:
     """Port 0 is any that is free."""
     try:
-        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[
-            0
-        ]
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
     except (OSError, UnicodeError, OverflowError):
         raise InputError(f"--host {host} with --port {port} is no address: try --host localhost") from None
-    listener = socket.socket(family, kind)
+    listener = socket.socket(family, kind, protocol)  # named, or asyncio leaves Nagle's algorithm on: 40 ms an answer
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)

@@ -1,0 +1,246 @@
+"""Encoder and few-shot classifier as ONNX, checked against torch before anything is written.
+
+Images are float32 RGB from 0 to 1; normalisation is part of both graphs. Way, shots and queries are free.
+Needs onnx, onnxscript and onnxruntime: `pip install episodica[export]`.
+"""
+
+import io
+import logging
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from episodica.classifier.model_folder import ModelFolder
+from episodica.engine.embedder import folded
+from episodica.engine.run import load_learner
+from episodica.errors import InputError
+from episodica.learners.learner import Learner
+from episodica.learners.protonet import ProtoNet
+from episodica.models.conv4 import Conv4
+from episodica.models.resnet12 import ResNet12
+from episodica.records.files import write_atomically, write_json
+from episodica.records.run import load_config
+from episodica.rng import generator
+
+FORMAT = 1
+TOLERANCE = 1e-4
+PROBES = ((1, 1, 1), (2, 1, 3), (5, 1, 15), (5, 5, 4))  # way, shots, queries
+Triple = tuple[float, float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Exportable:
+    """What recognises, and the classes that it knows without a support set."""
+
+    learner: Learner
+    image_size: int
+    mean: Triple
+    std: Triple
+    temperature: float = 1.0  # the classifier divides scores by it before the softmax
+    known_temperature: float = 1.0  # the same for the classes that are known without a support set
+    classes: tuple[str, ...] = ()
+    prototypes: Tensor | None = None  # [C, D]
+
+    def check(self) -> None:
+        if not isinstance(self.learner, ProtoNet):
+            raise InputError(f"only ProtoNets are exported, and this model's learner is {self.learner.name}")
+        if not isinstance(self.learner.backbone, Conv4 | ResNet12):
+            raise InputError(
+                "only the backbones conv4 and resnet12 are exported, and this model has "
+                f"{type(self.learner.backbone).__name__}"
+            )
+
+
+@dataclass(frozen=True)
+class Differences:
+    """The largest between onnxruntime and torch."""
+
+    encoder: float  # in units of the largest number of the embeddings
+    classifier: float  # of a probability
+
+
+class Encoder(nn.Module):
+    """Images from 0 to 1 become embeddings. [M, 3, S, S] -> [M, D]"""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, learner: Learner, mean: Triple, std: Triple) -> None:
+        super().__init__()
+        self.learner = folded(learner).requires_grad_(False).to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
+        self.register_buffer("mean", torch.tensor(mean).view(3, 1, 1))
+        self.register_buffer("std", torch.tensor(std).view(3, 1, 1))
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.learner.embed((images - self.mean) / self.std)
+
+
+class FewShot(nn.Module):
+    """Support images and queries become probabilities. [N, K, 3, S, S], [M, 3, S, S] -> [M, N]"""
+
+    def __init__(self, encoder: Encoder, temperature: float) -> None:
+        super().__init__()
+        self.encoder, self.temperature = encoder, temperature
+
+    def forward(self, support: Tensor, queries: Tensor) -> Tensor:
+        way, shots = support.shape[:2]
+        vectors = self.encoder(torch.cat((support.flatten(0, 1), queries)))
+        learner, examples = self.encoder.learner, vectors[: way * shots].unflatten(0, (way, shots))
+        prototypes = learner.prototypes(examples[None])
+        centre = prototypes.mean(
+            1, keepdim=True
+        )  # distances stay, and are no longer small differences of large numbers
+        scores = learner.scores(prototypes - centre, vectors[None, way * shots :] - centre)[0]
+        return (scores / self.temperature).softmax(-1)
+
+
+def exportable(folder: Path) -> Exportable:
+    """What a model folder or a run folder holds."""
+    if (folder / "config.yaml").exists():
+        config = load_config(folder / "config.yaml")
+        return Exportable(load_learner(folder), config.image_size, config.augment.mean, config.augment.std)
+    recogniser = ModelFolder(folder).state().recogniser()
+    return Exportable(
+        recogniser.learner,
+        recogniser.image_size,
+        recogniser.augment.mean,
+        recogniser.augment.std,
+        recogniser.calibration.few_shot_temperature,  # all classes of a support set are known from a few images
+        recogniser.temperature,
+        tuple(known.name for known in recogniser.known),
+        torch.stack([known.prototype for known in recogniser.known]) if recogniser.known else None,
+    )
+
+
+def export_onnx(what: Exportable, folder: Path) -> Differences:
+    """Write `encoder.onnx`, `classifier.onnx`, `export.json` and the known classes' `prototypes.npy` into a folder."""
+    what.check()
+    run = _onnxruntime()
+    encoder = Encoder(what.learner, what.mean, what.std).eval()
+    few_shot = FewShot(encoder, what.temperature).eval()
+    batch, *questions = ({"images": _images((4,), what.image_size)}, *(_question(what, *shape) for shape in PROBES))
+    graphs = {
+        "encoder": _graph(encoder, batch, {"images": ("images",)}, "embeddings"),
+        "classifier": _graph(
+            few_shot, questions[-1], {"support": ("way", "shots"), "queries": ("queries",)}, "probabilities"
+        ),
+    }
+    found = Differences(
+        _difference(encoder, run(graphs["encoder"]), [batch, {"images": _images((1,), what.image_size)}], scaled=True),
+        _difference(few_shot, run(graphs["classifier"]), questions, scaled=False),
+    )
+    if max(found.encoder, found.classifier) > TOLERANCE:
+        raise InputError(
+            f"onnxruntime and torch differ by {found.encoder:.1e} (embeddings, relative) and {found.classifier:.1e} "
+            f"(probabilities), more than {TOLERANCE:g}: nothing was written. Try another version of onnxruntime"
+        )
+    _write(what, folder, graphs, found)
+    return found
+
+
+def _write(what: Exportable, folder: Path, graphs: Mapping[str, bytes], found: Differences) -> None:
+    for name, graph in graphs.items():
+        write_atomically(folder / f"{name}.onnx", lambda part, graph=graph: part.write(graph))
+    if what.prototypes is not None:
+        write_atomically(folder / "prototypes.npy", lambda part: part.write(_npy(what.prototypes)))
+    record = {
+        "format": FORMAT,
+        "image_size": what.image_size,
+        "input": "float32 RGB, planes first, from 0 to 1; the graphs normalise",
+        "mean": what.mean,
+        "std": what.std,
+        "temperature": what.temperature,
+        "known_temperature": what.known_temperature,
+        "learner": what.learner.name,
+        "backbone": what.learner.backbone.name,
+        "classes": what.classes,
+        "difference": {"embeddings, relative": found.encoder, "probabilities": found.classifier},
+    }
+    write_json(folder / "export.json", record)
+
+
+def _graph(module: nn.Module, example: Mapping[str, Tensor], free: Mapping[str, Sequence[str]], output: str) -> bytes:
+    """Of a module whose inputs are free in their first dimensions, by these names."""
+    dimensions = {
+        name: {i: torch.export.Dim(dimension) for i, dimension in enumerate(names)} for name, names in free.items()
+    }
+    with _quiet_exporter():
+        program = torch.onnx.export(
+            module,
+            kwargs=dict(example),
+            dynamic_shapes=dimensions,
+            input_names=list(example),
+            output_names=[output],
+            dynamo=True,
+            verbose=False,
+        )
+    assert program is not None
+    return program.model_proto.SerializeToString()
+
+
+@contextmanager
+def _quiet_exporter() -> Iterator[None]:
+    """Without its warnings about itself and about packages that are not needed here."""
+    log = logging.getLogger("torch.onnx")
+    before = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            yield
+    finally:
+        log.setLevel(before)
+
+
+def _difference(
+    module: nn.Module,
+    run: Callable[[Mapping[str, Tensor]], np.ndarray],
+    inputs: Sequence[Mapping[str, Tensor]],
+    scaled: bool,
+) -> float:
+    worst = 0.0
+    for given in inputs:
+        with torch.no_grad():
+            expected = module(**given).numpy()
+        unit = float(np.abs(expected).max()) if scaled else 1.0
+        worst = max(worst, float(np.abs(run(given) - expected).max()) / (unit or 1.0))
+    return worst
+
+
+def _question(what: Exportable, way: int, shots: int, queries: int) -> dict[str, Tensor]:
+    return {"support": _images((way, shots), what.image_size), "queries": _images((queries,), what.image_size)}
+
+
+def _images(shape: tuple[int, ...], size: int) -> Tensor:
+    """Blots of colour: unlike noise, they move the deeper layers as pictures do."""
+    coarse = torch.rand(int(np.prod(shape)), 3, 4, 4, generator=generator("export", *shape))
+    return nn.functional.interpolate(coarse, size=(size, size), mode="bilinear").unflatten(0, shape)
+
+
+def _npy(vectors: Tensor | None) -> bytes:
+    assert vectors is not None
+    file = io.BytesIO()
+    np.save(file, vectors.float().numpy())
+    return file.getvalue()
+
+
+def _onnxruntime() -> Callable[[bytes], Callable[[Mapping[str, Tensor]], np.ndarray]]:
+    """A function that makes a graph into a function."""
+    try:
+        import onnx  # noqa: F401
+        import onnxruntime
+        import onnxscript  # noqa: F401
+    except ImportError:
+        raise InputError("the export needs onnx, onnxscript and onnxruntime: pip install 'episodica[export]'") from None
+
+    def load(graph: bytes) -> Callable[[Mapping[str, Tensor]], np.ndarray]:
+        session: Any = onnxruntime.InferenceSession(graph, providers=["CPUExecutionProvider"])
+        return lambda given: session.run(None, {name: tensor.numpy() for name, tensor in given.items()})[0]
+
+    return load

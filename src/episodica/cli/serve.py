@@ -1,0 +1,44 @@
+"""`episodica serve`: a model as a page and an HTTP interface."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.markup import escape
+
+from episodica.classifier.model_folder import ModelFolder
+from episodica.cli.screen import OK, app, screen
+
+
+@app.command
+def serve(
+    model: Annotated[Path, Parameter(name="MODEL", help="the model's folder")],
+    /,
+    *,
+    port: Annotated[int, Parameter(help="port of the page; 0 for any that is free")] = 8000,
+    host: Annotated[
+        str, Parameter(help="address to serve on; other than this machine only with --token")
+    ] = "127.0.0.1",
+    token: Annotated[
+        str | None, Parameter(help="secret that the page asks for", env_var="EPISODICA_TOKEN", show_env_var=True)
+    ] = None,
+) -> int:
+    """Serve a model: a page to classify images and to add and remove classes, and the same over HTTP (see /docs)."""
+    from episodica.serve.guard import check_binding
+    from episodica.serve.listen import address, bind, need_web
+    from episodica.serve.listen import serve as listen
+
+    need_web()
+    from episodica.serve.app import guarded
+
+    check_binding(host, token)
+    folder = ModelFolder(model.resolve())
+    application = guarded(folder, host, token)
+    listener = bind(host, port)
+    place = address(listener, host)
+    screen.print(f"The model {escape(str(model))} answers at {place}", soft_wrap=True)
+    if token is not None:
+        screen.print(f"Open {place}?token=... with your token once; the browser keeps it.", soft_wrap=True)
+    screen.print("Ctrl-C ends it.")
+    listen(lambda stopping: application, listener)
+    return OK

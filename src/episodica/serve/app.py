@@ -1,0 +1,164 @@
+"""`episodica serve`: a model behind HTTP, and the page that uses it. Needs fastapi: `pip install episodica[web]`."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from pathlib import Path as FilePath
+from typing import Annotated, Any
+
+from fastapi import FastAPI, File, Form, Path, Query, Request, Response, UploadFile
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse, JSONResponse
+from starlette.exceptions import HTTPException
+
+from episodica.classifier.model_folder import ModelFolder
+from episodica.serve import questions
+from episodica.serve.desk import Desk
+from episodica.serve.guard import App, Guard
+from episodica.serve.limits import BodyLimit, Limits
+from episodica.serve.messages import Classified, ClassList, Health, Problem
+from episodica.serve.uploads import Refusal, Upload, check_count, checked_name, shown_name
+
+PAGES = FilePath(__file__).parent / "pages"
+FILES = {
+    "classify.css": "text/css",
+    "icon.svg": "image/svg+xml",
+    **dict.fromkeys(("classify.js", "tray.js", "dom.js", "api.js"), "text/javascript"),
+}
+
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    400: {"model": Problem, "description": "not a form that can be read"},
+    408: {"model": Problem, "description": "the request did not arrive in time"},
+    413: {"model": Problem, "description": "too many bytes, images or too much work"},
+    422: {"model": Problem, "description": "a file that is no image, or a name that cannot be"},
+    503: {"model": Problem, "description": "too many requests at once, or a damaged model"},
+}
+CONFLICT: dict[int | str, dict[str, Any]] = {409: {"model": Problem, "description": "in the way of another change"}}
+MISSING: dict[int | str, dict[str, Any]] = {404: {"model": Problem, "description": "there is nothing of this name"}}
+
+Images = Annotated[list[UploadFile], File(description="JPEG, PNG, WebP, BMP, GIF or TIFF")]
+Support = Annotated[list[UploadFile], File(description="one or a few images of each class", default_factory=list)]
+SupportClass = Annotated[list[str], Form(description="the class name of each support image", default_factory=list)]
+
+
+def guarded(
+    folder: ModelFolder, host: str = "localhost", token: str | None = None, limits: Limits | None = None
+) -> App:
+    """The application as it is served: the guard first, so that strangers cannot even send much."""
+    limits = limits or Limits()
+    return Guard(BodyLimit(application(folder, limits), limits), host, token)
+
+
+def application(folder: ModelFolder, limits: Limits) -> FastAPI:
+    desk = Desk(folder, limits)
+
+    @asynccontextmanager
+    async def until_closed(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        desk.close()
+
+    app = FastAPI(
+        title="episodica",
+        summary="Recognises classes from a few images each.",
+        docs_url=None,  # they load scripts from elsewhere; /docs is a page of our own
+        redoc_url=None,
+        lifespan=until_closed,
+    )
+
+    @app.post("/classify", responses={**PROBLEMS})
+    async def classify(images: Images, support: Support, support_class: SupportClass) -> Classified:
+        """Recognise images by the classes of the model or, where support images come with them, by theirs.
+
+        The n-th `support_class` is the class name of the n-th `support` image.
+        """
+        check_count(len(images) + len(support), limits, "images")
+        if len(support) != len(support_class):
+            sentence = f"{len(support)} support images came with {len(support_class)} class names: send one for each"
+            raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, sentence, "support_class")
+        grouped: dict[str, list[Upload]] = {}
+        for i, (name, upload) in enumerate(zip(support_class, uploads(support, "support"), strict=True)):
+            grouped.setdefault(checked_name(name, limits, "support_class", i), []).append(upload)
+        asked = uploads(images, "images")
+        return await desk.ask(lambda now, end: questions.classify(now, asked, grouped, limits, end))
+
+    @app.get("/classes", responses={503: PROBLEMS[503]})
+    async def classes() -> ClassList:
+        """The classes that the model knows."""
+        return await desk.ask(lambda now, end: questions.class_list(now.state))
+
+    @app.post("/classes", responses={**PROBLEMS, **CONFLICT})
+    async def add_class(
+        name: Annotated[str, Form()], images: Images, replace: Annotated[bool, Form()] = False
+    ) -> ClassList:
+        """Remember a class from one or a few images; the images are kept in the model."""
+        check_count(len(images), limits, "images")
+        called, given = checked_name(name, limits, "name"), uploads(images, "images")
+        return await desk.ask(
+            lambda now, end: questions.remember(now, desk.folder, called, given, replace, limits, end)
+        )
+
+    @app.delete("/classes", responses={422: PROBLEMS[422], 503: PROBLEMS[503], **CONFLICT, **MISSING})
+    async def remove_class(name: Annotated[str, Query()]) -> ClassList:
+        """Forget a class with its images, for good."""
+        return await desk.ask(lambda now, end: questions.forget(now, desk.folder, name))
+
+    @app.get(
+        "/images/{digest}",
+        response_class=Response,
+        responses={200: {"content": {"image/png": {}}}, 422: PROBLEMS[422], 503: PROBLEMS[503], **MISSING},
+    )
+    async def image(digest: Annotated[str, Path(pattern="^[0-9a-f]{32}$")]) -> Response:
+        """An image of a class, as the model keeps it."""
+        data = await desk.ask(lambda now, end: now.pictures.get(digest))
+        if data is None:
+            raise Refusal(HTTPStatus.NOT_FOUND, "there is no such image")
+        return Response(data, media_type="image/png")
+
+    @app.get("/health")
+    async def health() -> Health:
+        """Whether the server answers; needs no token and tells nothing else."""
+        return Health()
+
+    _add_pages(app)
+    _add_refusals(app)
+    return app
+
+
+def uploads(files: Sequence[UploadFile], field: str) -> list[Upload]:
+    return [Upload(field, i, shown_name(file.filename), file.file) for i, file in enumerate(files)]
+
+
+def _add_pages(app: FastAPI) -> None:
+    def add(path: str, file: str, media_type: str) -> None:
+        app.add_api_route(path, lambda: FileResponse(PAGES / file, media_type=media_type), include_in_schema=False)
+
+    add("/", "classify.html", "text/html")
+    add("/docs", "api.html", "text/html")
+    for name, media_type in FILES.items():
+        add(f"/pages/{name}", name, media_type)
+
+
+def _add_refusals(app: FastAPI) -> None:
+    """Every refusal has the same form, and none repeats what was sent."""
+
+    @app.exception_handler(Refusal)
+    async def refused(request: Request, error: Refusal) -> JSONResponse:
+        return _problem(error.status, error.sentence, error.field, error.index)
+
+    @app.exception_handler(HTTPException)
+    async def not_http(request: Request, error: HTTPException) -> JSONResponse:
+        return _problem(error.status_code, str(error.detail), headers=error.headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def not_valid(request: Request, error: RequestValidationError) -> JSONResponse:
+        first = error.errors()[0]
+        _, field, *place = (*first["loc"], None)
+        sentence = f"{field or 'the form'}: {first['msg'].lower()}"
+        index = place[0] if place and isinstance(place[0], int) else None
+        return _problem(HTTPStatus.UNPROCESSABLE_ENTITY, sentence, str(field) if field else None, index)
+
+
+def _problem(
+    status: int, detail: str, field: str | None = None, index: int | None = None, headers: Any = None
+) -> JSONResponse:
+    return JSONResponse(Problem(detail=detail, field=field, index=index).model_dump(), status, headers)

@@ -1,0 +1,96 @@
+"""What clients send becomes names and images, or a refusal that says which of it was wrong.
+
+Nothing that a client sends is ever a path here: names are only compared and written down, files only decoded.
+"""
+
+import time
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import PurePosixPath
+from typing import BinaryIO
+
+import torch
+from torch import Tensor
+
+from episodica.data.decode import Unreadable, decode
+from episodica.serve.limits import MIB, Limits
+
+FORBIDDEN = frozenset("<>/\\")
+SHOWN = 80  # characters of a file's name
+
+
+class Refusal(Exception):
+    """What a client did that is not answered, and where: the form's field and the place in it, counted from 0."""
+
+    def __init__(self, status: HTTPStatus, sentence: str, field: str | None = None, index: int | None = None) -> None:
+        super().__init__(sentence)
+        self.status, self.sentence, self.field, self.index = status, sentence, field, index
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A file of a form: its place there, the name it came with, and its bytes."""
+
+    field: str
+    index: int
+    name: str
+    file: BinaryIO
+
+
+class Deadline:
+    """How long the work on one request may go on. Images are bounded, so it is enough to ask between two of them."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._ends, self._seconds = time.monotonic() + limits.working_seconds, limits.working_seconds
+
+    def check(self) -> None:
+        if time.monotonic() > self._ends:
+            raise Refusal(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                f"this takes longer than {self._seconds:g} seconds: send fewer or smaller images at once",
+            )
+
+
+def checked_name(text: str, limits: Limits, field: str, index: int | None = None) -> str:
+    """A class name that is safe to show, to write and to type."""
+    name = unicodedata.normalize("NFC", text).strip()
+    if not name:
+        raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, "a class needs a name", field, index)
+    if len(name) > limits.name_length:
+        sentence = f"a class name may have {limits.name_length} characters, and this one has {len(name)}"
+        raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, sentence, field, index)
+    if name.startswith(".") or not name.isprintable() or FORBIDDEN & set(name):
+        sentence = "a class name may not begin with a dot nor have slashes, angle brackets or control characters"
+        raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, sentence, field, index)
+    return name
+
+
+def shown_name(filename: str | None) -> str:
+    """The last part of a file's name, without what cannot be printed."""
+    last = PurePosixPath((filename or "").replace("\\", "/")).name
+    return "".join(c for c in last if c.isprintable())[:SHOWN] or "image"
+
+
+def check_count(count: int, limits: Limits, field: str) -> None:
+    if count > limits.images:
+        sentence = f"a request may have {limits.images} images, and this one has {count}"
+        raise Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, sentence, field)
+
+
+def pixels(uploads: Sequence[Upload], size: int, limits: Limits, deadline: Deadline) -> Tensor:
+    """uint8 [M, 3, size, size]"""
+    squares = []
+    for upload in uploads:
+        deadline.check()
+        data = upload.file.read(limits.image_bytes + 1)
+        if len(data) > limits.image_bytes:
+            sentence = f"{upload.name}: an image may have {limits.image_bytes // MIB} MiB; send a smaller copy"
+            raise Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, sentence, upload.field, upload.index)
+        try:
+            square = decode(data, size, upload.name, limits.image_pixels)
+        except Unreadable as error:
+            raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, str(error), upload.field, upload.index) from None
+        squares.append(torch.from_numpy(square).permute(2, 0, 1))
+    return torch.stack(squares) if squares else torch.empty(0, 3, size, size, dtype=torch.uint8)
