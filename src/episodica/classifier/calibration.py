@@ -21,7 +21,7 @@ class Calibration(Section):
     """scores are divided by it before the softmax"""
     few_shot_temperature: float = Field(default=1.0, gt=0)
     """the same where every class is known from a few images only"""
-    learned: float | None = Field(default=None, ge=0)
+    learned: float | None = None
     """limit of strangeness where the nearest class was learned by training; none: nothing is unknown"""
     remembered: float | None = Field(default=None, ge=0)
     """limit where the nearest class is known from a few images only"""

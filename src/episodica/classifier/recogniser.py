@@ -87,10 +87,19 @@ class Recogniser:
 
     def strangeness(self, vectors: Tensor, hidden: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The nearest class of each image, and how far it is for a class known from so many images; with `hidden` [M]
-        as if one class were not known, another for each image."""
+        as if one class were not known, another for each image.
+
+        From a learned class half the distance to the middle of all learned ones is taken off: images that are far from
+        everything, because they are rich in contrast, are no stranger for that.
+        """
         distances = -self.scores(vectors)
         if hidden is not None:
             distances.scatter_(1, hidden[:, None], torch.inf)
+        learned = torch.tensor([known.learned for known in self.known])
+        if bool(learned.any()):
+            off_middle = (vectors - self._prototypes[learned].mean(0)).square().sum(1)
+            closest = distances.argmin(1)
+            distances -= (learned[closest] * off_middle / 2)[:, None]
         return strangeness(distances, self._images)
 
     def unknown(self, vectors: Tensor) -> Tensor:

@@ -50,6 +50,21 @@ def test_an_image_far_from_everything_is_unknown(recogniser, images):
     assert [a.unknown for a in strict.answers(torch.stack([near, far, vectors[1] + 0.3]))] == [False, True, False]
 
 
+def test_strangeness_is_relative_for_learned_classes_alone(recogniser, images):
+    vectors = recogniser.embed(images)
+    kinds = [True, True, False]
+    known = tuple(KnownClass(str(i), vectors[i], i + 1, learned=kind) for i, kind in enumerate(kinds))
+    knowing = Recogniser(recogniser.learner, SIZE, recogniser.augment, known)
+    middle = (vectors[0] + vectors[1]) / 2
+    for vector, nearest, strange in zip(vectors, *knowing.strangeness(vectors), strict=True):
+        distances = [float((vector - k.prototype).square().sum()) for k in known]
+        expected = min(range(3), key=distances.__getitem__)
+        off_middle = float((vector - middle).square().sum()) / 2 if kinds[expected] else 0
+        far = (distances[expected] - off_middle) / (1 + 1 / known[expected].images)
+        assert int(nearest) == expected
+        assert float(strange) == pytest.approx(far, rel=1e-3, abs=1e-3)
+
+
 def test_classes_are_added_replaced_and_removed(recogniser, images):
     vectors = recogniser.embed(images)
     two = recogniser.knowing({"a": vectors[:1]}).knowing({"b": vectors[1:2]})
