@@ -8,8 +8,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 demo: .venv/.demo  ## ERD, FT and the joint bound on the embedded data set, from nothing to a table and a picture
 	$(BIN)/episodica run quickstart --out runs
 
-test: check  ## formatting, lint, types and tests
-	$(BIN)/pytest -n 2 --dist worksteal
+test: check  ## formatting, lint, types and tests; two processes with a thread each, for two cores
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 
 check: .venv/.dev  ## the quick half of `make test`: formatting, lint and types
 	$(BIN)/ruff format --check src tests && $(BIN)/ruff check src tests && $(BIN)/pyright
