@@ -17,8 +17,9 @@ import torch
 from PIL import Image
 
 from e2e.conftest import Command, wait_for
-from episodica.classifier.learn import learn, plan_call
+from episodica.classifier.learn import learn
 from episodica.classifier.model_folder import ModelFolder
+from episodica.classifier.plan import plan_call
 from episodica.classifier.support import read_classes
 from episodica.classifier.wishes import Wishes
 from episodica.data.glyph_drawing import draw

@@ -11,8 +11,9 @@ import numpy as np
 from torch import Tensor
 
 from episodica.classifier.images import Picture, encoded, stacked
-from episodica.classifier.learn import learn, plan_call
+from episodica.classifier.learn import learn
 from episodica.classifier.model_folder import ModelFolder
+from episodica.classifier.plan import plan_call
 from episodica.classifier.recogniser import Recogniser
 from episodica.classifier.state import ModelState
 from episodica.classifier.wishes import Existing, Method, Wishes

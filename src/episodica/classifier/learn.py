@@ -6,22 +6,18 @@ the stored exemplars, a checkpoint that stands for all sessions before, and the 
 
 import json
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import torch
-from torch import Tensor
 
-from episodica.classifier.material import Material, Named, gather, share_of
 from episodica.classifier.measure import Evidence, measure
 from episodica.classifier.model_folder import ModelFolder, now
+from episodica.classifier.plan import Call, summary
 from episodica.classifier.state import ModelState, StateRecord, Step, StoredClass
-from episodica.classifier.wishes import FIXED, Share, Wishes, a_few, fitting_size, settings
-from episodica.config import RunConfig
-from episodica.data.cache import build_once
+from episodica.classifier.state_files import weights_digest
+from episodica.data.cache import Arrays, build_once
 from episodica.data.store import ImageStore
 from episodica.data.stream import TaskStream
 from episodica.engine.checkpoint import Checkpoints, Progress, module_tensors
@@ -36,46 +32,11 @@ from episodica.records.results import Ledger
 from episodica.records.run import RunFolder
 
 
-@dataclass(frozen=True, eq=False)
-class Call:
-    """All that is decided before anything is trained."""
-
-    state: ModelState | None  # to learn on from
-    start: Mapping[str, Tensor]  # weights to begin with; none: fresh ones
-    material: Material
-    share: Share
-    config: RunConfig
-    wishes: Wishes
-
-
-def plan_call(folder: ModelFolder, arriving: Named, wishes: Wishes, base: ModelFolder | None = None) -> Call:
-    """What a call will do, or why it cannot."""
-    state = folder.state() if folder.exists else None
-    if state and base:
-        raise InputError(f"--from is for a new model, and {folder.path} exists: leave it out, or choose another name")
-    if not arriving:
-        raise InputError("there is no image: put those of each class into a sub-folder of their own")
-    origin = base.state() if base else state
-    record = state.record if state else None
-    wishes = wishes.with_budget_of(record)
-    sessions = record.sessions if record else 0
-    seed = wishes.overrides.get("seed", sessions)
-    material = gather(arriving, record, folder.vault, wishes, seed if isinstance(seed, int) else sessions)
-    share = share_of(wishes, record, arriving)
-    model = {section: origin.record.config[section] for section in FIXED} if origin else {}
-    size = origin.config.image_size if origin else _size(arriving, wishes)
-    config = settings(material.amount, wishes, _memory(wishes, share, material, record), model, size, sessions)
-    return Call(state, origin.weights if origin else {}, material, share, config, wishes)
-
-
 def learn(folder: ModelFolder, call: Call, watch: Tell, stop: Callable[[], bool] = lambda: False) -> ModelState:
     """Train, measure, and make the result the model's present state. For the writer of the folder only."""
     _claim_work(folder, call, watch)
     with computing(call.config.threads):
-        read = partial(tell_reading, watch)
-        arrays = build_once(
-            folder.work / "images", call.config.image_size, lambda: nullcontext(call.material.source), read
-        )
+        arrays = _decoded(folder, call, watch)
         split = call.material.split(arrays.fingerprint)
         device = pick_device(call.config.device)
         store = ImageStore(arrays.images)
@@ -87,31 +48,22 @@ def learn(folder: ModelFolder, call: Call, watch: Tell, stop: Callable[[], bool]
         return folder.commit(_outcome(folder, call, store, trainer))
 
 
-def _size(arriving: Named, wishes: Wishes) -> int:
-    asked = wishes.overrides.get("data.size")
-    everything = [image for images in arriving.values() for image in images]
-    return asked if isinstance(asked, int) else fitting_size(a_few(everything))
-
-
-def _memory(wishes: Wishes, share: Share, material: Material, record: StateRecord | None) -> dict[str, int]:
-    """The memory's rule: what held-out images and unseen classes leave of the budget."""
-    if wishes.budget is None:
-        return {"memory.per_class": share.images - share.held_out}
-    aside = sum(map(len, (*material.held_out.values(), *material.unseen.values())))
-    for stored in record.classes if record else ():
-        if stored.kind != "remembered":
-            aside += min(len(stored.held_out), share.held_out)
-        if stored.kind == "unseen":
-            aside += min(len(stored.images), share.images - share.held_out)
-    return {"memory.total": wishes.budget - aside}
+def _decoded(folder: ModelFolder, call: Call, watch: Tell) -> Arrays:
+    source, size = call.material.source, call.config.image_size
+    try:
+        return build_once(folder.work / "images", size, lambda: nullcontext(source), partial(tell_reading, watch))
+    except InputError:  # of images: there is nothing to continue
+        shutil.rmtree(folder.work, ignore_errors=True)
+        raise
 
 
 def _claim_work(folder: ModelFolder, call: Call, watch: Tell) -> None:
     """Work of the same call is continued, that of another one is dropped."""
     mine = {
-        "state": call.state.id if call.state else None,
+        "weights": weights_digest(call.start) if call.start else None,
         "config": call.config.run_id,
         "images": call.material.stamp,
+        "classes": call.material.names,
     }
     path = folder.work / "call.json"
     try:
@@ -198,7 +150,7 @@ def _classes(folder: ModelFolder, call: Call, store: ImageStore, memory: Memory)
         unknown = [row for row in rows if row not in material.digests]
         squares = store.read(torch.tensor(unknown, dtype=torch.int64)).permute(0, 3, 1, 2)
         material.digests.update(zip(unknown, map(folder.vault.put, squares), strict=True))
-        return tuple(dict.fromkeys(material.digests[row] for row in rows))
+        return tuple(material.digests[row] for row in rows)
 
     found = []
     for c, exemplars in memory.kept.items():
@@ -230,24 +182,3 @@ def _held_out(call: Call, stored: StoredClass | None, added: tuple[str, ...]) ->
     """With a total budget, the share of every class shrinks as classes come."""
     everything = (*(stored.held_out if stored else ()), *added)
     return everything if call.wishes.budget is None else everything[: call.share.held_out]
-
-
-def summary(call: Call) -> dict[str, Any]:
-    """The settings of a call that are worth showing, in the order in which a person asks."""
-    config, amount = call.config, call.material.amount
-    return {
-        "new_classes": amount.new,
-        "images": amount.images,
-        "unseen_classes": len(call.material.unseen),
-        "held_out_images": sum(map(len, call.material.held_out.values())),
-        "exemplars_of_earlier_classes": sum(map(len, call.material.past.values())),
-        "method": call.wishes.method,
-        "image_size": config.image_size,
-        "way": config.shape.way,
-        "shots": config.shape.shots,
-        "queries": config.shape.queries,
-        "epochs": config.train.epochs,
-        "steps": config.train.epochs * config.train.episodes,
-        "keep": call.wishes.keep,
-        "budget": call.wishes.budget,
-    }

@@ -3,7 +3,7 @@
     model.json            which state is the present one, and which was before it
     states/NNNNNN-DIGEST  state.json, weights.safetensors, prototypes.safetensors, checksums.json
     images/DIGEST.png     exemplars, support and held-out images of both states
-    work/                 a call to learn that is under way or was interrupted
+    work/                 a call to learn that is under way or was interrupted, from the weights of the present state
 
 A change writes a new state beside the present one, then replaces `model.json`, then removes what neither state needs.
 The name of a state ends with the digest of its checksums, so `model.json` vouches for every byte.
@@ -16,20 +16,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from filelock import FileLock, Timeout
-from pydantic import ValidationError
-from safetensors import SafetensorError
-from safetensors.torch import load, save
-from torch import Tensor
 
 from episodica.classifier.images import Picture, stacked
-from episodica.classifier.state import FORMAT, ModelState, StateRecord, Step, StoredClass
-from episodica.classifier.vault import Vault, digest_of
+from episodica.classifier.state import FORMAT, ModelState, Step, StoredClass
+from episodica.classifier.state_files import StateFiles, number_of, weights_digest
+from episodica.classifier.vault import Vault
 from episodica.errors import FolderInUse, InputError, nearest
-from episodica.records.files import remove_leftovers, write_atomically, write_json
+from episodica.records.files import remove_leftovers, write_json
 
 POINTER, OWN = "model.json", {"model.json", "states", "images", "work", ".lock"}
 
@@ -41,12 +38,24 @@ class Pointer:
     state: str
     previous: str | None
 
+    @property
+    def needed(self) -> set[str]:
+        return {id for id in (self.state, self.previous) if id}
+
+
+class Forgotten(NamedTuple):
+    """The state after a class was removed, and whether weights had been trained on the class."""
+
+    state: ModelState
+    trained: bool
+
 
 class ModelFolder:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.vault = Vault(self.path / "images")
         self.work = self.path / "work"
+        self._states = StateFiles(self.path / "states")
 
     @property
     def exists(self) -> bool:
@@ -57,7 +66,7 @@ class ModelFolder:
         pointer = self._pointer()
         while True:
             try:
-                return self._load(pointer.state)
+                return self._states.load(pointer.state)
             except InputError:
                 before, pointer = pointer, self._pointer()
                 if before == pointer:
@@ -65,7 +74,20 @@ class ModelFolder:
 
     @contextmanager
     def writing(self, *, wait: bool = False) -> Iterator[None]:
-        """The only writer, from here on; a second one waits or is refused."""
+        """The only writer, from here on; a second one waits or is refused. What killed ones left is removed."""
+        with self._locked(wait):
+            self._clean()
+            yield
+
+    @contextmanager
+    def _changing(self, wait: bool) -> Iterator[None]:
+        """The only writer of a model that there is: where there is none, none is made."""
+        self._pointer()
+        with self.writing(wait=wait):
+            yield
+
+    @contextmanager
+    def _locked(self, wait: bool) -> Iterator[None]:
         if self.path.exists() and not self.exists:
             self._require_own()
         try:
@@ -81,7 +103,6 @@ class ModelFolder:
                 f"cannot write to {self.path}: {error.strerror or error}; choose a folder that you may write to"
             ) from None
         try:
-            self._clean()
             yield
         finally:
             lock.release()
@@ -93,7 +114,7 @@ class ModelFolder:
 
     def remember(self, support: Mapping[str, Sequence[Picture]], *, wait: bool = False) -> ModelState:
         """Add classes, or replace remembered ones, by a few images each."""
-        with self.writing(wait=wait):
+        with self._changing(wait):
             state = self.state()
             fixed = {stored.name for stored in state.classes if stored.kind != "remembered"} & set(support)
             if fixed:
@@ -115,57 +136,52 @@ class ModelFolder:
             prototypes = torch.cat([state.prototypes[stay], *(known.prototype[None] for known in added)])
             return self.commit(ModelState("", record, state.weights, prototypes))
 
-    def forget(self, name: str, *, wait: bool = False) -> ModelState:
-        """Remove a class from the present state and from the one before, and all work in progress; for good."""
-        with self.writing(wait=wait):
+    def forget(self, name: str, *, wait: bool = False) -> "Forgotten":
+        """Remove a class from the present state and from the one before, and all work in progress; for good.
+
+        Where a class is only in what a killed process left behind, removing that is all there is to do.
+        """
+        self._pointer()
+        with self._locked(wait):
             pointer = self._pointer()
-            state = self._load(pointer.state)
-            before = self._load(pointer.previous) if pointer.previous else None
-            names = [*state.record.names, *(before.record.names if before else ())]
+            state = self._states.load(pointer.state)
+            before = self._states.load(pointer.previous) if pointer.previous else None
+            left = self._states.leftovers(pointer.needed)
+            records = [one.record for one in (state, before) if one]
+            names = {known for record in (*records, *left) for known in record.names} | self._names_in_work()
             if name not in names:
                 raise InputError(f'there is no class "{name}": {nearest(name, names) if names else "none is known"}')
-            number = _number(pointer.state)
-            previous = self._write(before.without(name), number) if before else None
-            now_id = self._write(state.without(name), number + 1)
-            shutil.rmtree(self.work, ignore_errors=True)
-            self._point(Pointer(now_id, previous))
+            self._drop_work()
+            if any(name in record.names for record in records):
+                number = number_of(pointer.state)
+                previous = self._states.write(before.without(name), number) if before else None
+                pointer = Pointer(self._states.write(state.without(name), number + 1), previous)
+                self._point(pointer)
             self._clean()
-            return self._load(now_id)
+            trained = any(record.kind_of(name) == "learned" for record in (*records, *left))
+            return Forgotten(self._states.load(pointer.state), trained)
 
     def undo(self, *, wait: bool = False) -> ModelState:
         """Back to the state before the last change, which is then gone."""
-        with self.writing(wait=wait):
+        with self._changing(wait):
             pointer = self._pointer()
             if pointer.previous is None:
                 raise InputError(f"{self.path} has no state before this one: only the last change can be undone, once")
-            self._load(pointer.previous)
+            self._states.load(pointer.previous)
             self._point(Pointer(pointer.previous, None))
             self._clean()
-            return self._load(pointer.previous)
+            return self._states.load(pointer.previous)
 
     def commit(self, state: ModelState) -> ModelState:
         """Make this the present state; what was present becomes the one before. For the writer only."""
         pointer = self._pointer() if self.exists else None
-        id = self._write(state, _number(pointer.state) + 1 if pointer else 1)
+        id = self._states.write(state, number_of(pointer.state) + 1 if pointer else 1)
         self._point(Pointer(id, pointer.state if pointer else None))
         self._clean()
-        return self._load(id)
+        return self._states.load(id)
 
     def bytes(self) -> int:
         return sum(path.stat().st_size for path in self.path.rglob("*") if path.is_file())
-
-    def _write(self, state: ModelState, number: int) -> str:
-        tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in state.weights.items()}
-        files = {
-            "state.json": state.record.model_dump_json(indent=1).encode(),
-            "weights.safetensors": save(tensors),
-            "prototypes.safetensors": save({"prototypes": state.prototypes.contiguous()}),
-        }
-        files["checksums.json"] = json.dumps({name: digest_of(data) for name, data in files.items()}).encode()
-        id = f"{number:06d}-{digest_of(files['checksums.json'])}"
-        for name, data in files.items():
-            write_atomically(self._folder(id) / name, lambda part, data=data: part.write(data))
-        return id
 
     def _point(self, pointer: Pointer) -> None:
         write_json(self.path / POINTER, {"format": FORMAT, "state": pointer.state, "previous": pointer.previous})
@@ -179,7 +195,7 @@ class ModelFolder:
             found = json.loads(path.read_text())
             format = found["format"]
             pointer = Pointer(found["state"], found["previous"])
-            if not isinstance(format, int) or _number(pointer.state) < 1:
+            if not isinstance(format, int) or number_of(pointer.state) < 1:
                 raise ValueError
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             raise InputError(f"{path} is damaged or not of a model: restore the folder from a copy") from None
@@ -187,57 +203,32 @@ class ModelFolder:
             raise InputError(f"{self.path} has format {format} and this version reads {FORMAT}: update episodica")
         return pointer
 
-    def _load(self, id: str) -> ModelState:
-        folder = self._folder(id)
-        try:
-            checksums = (folder / "checksums.json").read_bytes()
-            expected: dict[str, str] = json.loads(checksums)
-            files = {name: (folder / name).read_bytes() for name in expected}
-            wrong = [name for name, data in files.items() if digest_of(data) != expected[name]]
-            if wrong or id != f"{_number(id):06d}-{digest_of(checksums)}":
-                raise ValueError(", ".join(wrong) or "checksums.json")
-            record = StateRecord.model_validate_json(files["state.json"])
-            prototypes: Tensor = load(files["prototypes.safetensors"])["prototypes"]
-            return ModelState(id, record, load(files["weights.safetensors"]), prototypes)
-        except FileNotFoundError as error:
-            problem = f"{Path(error.filename).name} is missing"
-        except (OSError, ValueError, KeyError, TypeError, SafetensorError, ValidationError) as error:
-            problem = f"{error if isinstance(error, ValueError) and str(error) in _FILES else 'a file'} is damaged"
-        raise InputError(f"the state {folder} cannot be read, {problem}: restore the folder from a copy")
-
     def _clean(self) -> None:
-        """Remove states, images and parts of files that no state needs."""
+        """Remove images, states and parts of files that no state needs; states last, as they tell what is left."""
         remove_leftovers(self.path)
         if not self.exists:
             return
         pointer = self._pointer()
-        needed = {pointer.state, pointer.previous}
-        if self._work_of() != pointer.state:
-            shutil.rmtree(self.work, ignore_errors=True)
-        for folder in (self.path / "states").iterdir():
-            if folder.name not in needed:
-                shutil.rmtree(folder)
-        self.vault.keep_only(set().union(*(self._load(id).record.digests for id in needed if id)))
+        states = {id: self._states.load(id) for id in pointer.needed}
+        if self._call().get("weights") != weights_digest(states[pointer.state].weights):
+            self._drop_work()
+        self.vault.keep_only(set().union(*(state.record.digests for state in states.values())))
+        self._states.keep_only(pointer.needed)
 
-    def _work_of(self) -> str | None:
-        """The state from which a call in progress learns on."""
+    def _drop_work(self) -> None:
+        if self.work.exists():
+            shutil.rmtree(self.work)
+
+    def _call(self) -> dict[str, Any]:
+        """What a call to learn that is under way, or was interrupted, has written about itself."""
         try:
-            return json.loads((self.work / "call.json").read_text())["state"]
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
+            found = json.loads((self.work / "call.json").read_text())
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
 
-    def _folder(self, id: str) -> Path:
-        return self.path / "states" / id
-
-
-_FILES = {"state.json", "weights.safetensors", "prototypes.safetensors", "checksums.json"}
-
-
-def _number(id: Any) -> int:
-    number, _, digest = id.partition("-")
-    if len(digest) != 32 or not set(digest) <= set("0123456789abcdef"):
-        raise ValueError(f"no state is called {id}")
-    return int(number)
+    def _names_in_work(self) -> set[str]:
+        return set(self._call().get("classes", ()))
 
 
 def now() -> str:

@@ -89,6 +89,9 @@ class StateRecord(Section):
     def of_kind(self, kind: str) -> list[StoredClass]:
         return [stored for stored in self.classes if stored.kind == kind]
 
+    def kind_of(self, name: str) -> str | None:
+        return next((stored.kind for stored in self.classes if stored.name == name), None)
+
     def without(self, name: str) -> Self:
         """As if that class had never come, but for the weights."""
         history = [

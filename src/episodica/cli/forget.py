@@ -17,8 +17,7 @@ def forget(model: Model, name: Annotated[str, Parameter(help="the class")], /, *
     This cannot be undone. Weights that were trained on the class stay as they are.
     """
     folder = ModelFolder(model)
-    trained = any(stored.name == name and stored.kind == "learned" for stored in folder.state().classes)
-    state = folder.forget(name, wait=wait)
+    state, trained = folder.forget(name, wait=wait)
     absorbed = (
         "The weights were trained on it and stay as they are: to be rid of what they absorbed, learn a new model "
         "without it."

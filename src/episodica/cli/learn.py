@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,8 +12,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 
 from episodica.classifier.learn import learn as learn_session
-from episodica.classifier.learn import plan_call, summary
 from episodica.classifier.model_folder import ModelFolder
+from episodica.classifier.plan import plan_call, summary
 from episodica.classifier.support import read_classes
 from episodica.classifier.wishes import Wishes
 from episodica.classifier.words import ability, intention
@@ -63,8 +64,11 @@ def learn(
     wishes = Wishes(keep, budget, method, existing, epochs, unseen, overrides)
     keep_freed_memory()
     folder, arriving = ModelFolder(model), read_classes(images, model)
+    plan = partial(plan_call, folder, arriving, wishes, ModelFolder(base) if base else None)
+    if not folder.exists:
+        plan()  # what is refused leaves no folder behind
     with folder.writing(wait=wait):
-        call = plan_call(folder, arriving, wishes, ModelFolder(base) if base else None)
+        call = plan()
         _show(summary(call))
         try:
             with stopping_gently(complaints.print) as stop, _bar() as follow:

@@ -188,7 +188,7 @@ def _readable(source: Source, size: int, tell: Progress) -> Iterator[np.ndarray]
     if unreadable:
         more = f"; and {len(unreadable) - NAMED} more" if len(unreadable) > NAMED else ""
         raise InputError(
-            f"{len(unreadable)} of {len(source.labels)} images cannot be read, and nothing was cached: "
+            f"{len(unreadable)} of {len(source.labels)} images cannot be read: "
             f"{'; '.join(map(str, unreadable[:NAMED]))}{more}. Repair or remove them"
         )
 

@@ -8,8 +8,8 @@ from typing import IO, Any
 
 
 def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Write beside the target, flush to the disk, then take its place."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Write beside the target, flush to the disk, then take its place; and flush the folder that says so."""
+    _make(path.parent)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with part.open("wb") as file:
@@ -17,9 +17,29 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)
+        _flush(path.parent)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+
+
+def _make(folder: Path) -> None:
+    """With the folders above it, each of them on the disk."""
+    if not folder.is_dir():
+        _make(folder.parent)
+        folder.mkdir(exist_ok=True)
+        _flush(folder.parent)
+
+
+def _flush(folder: Path) -> None:
+    """Without this, a file that was renamed may be back under its old name after a power cut."""
+    if os.name == "nt":  # there, folders cannot be opened
+        return
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -105,4 +105,4 @@ def remember(
 def forget(snapshot: Snapshot, folder: ModelFolder, name: str) -> ClassList:
     if name not in snapshot.state.record.names:
         raise Refusal(HTTPStatus.NOT_FOUND, "there is no class of this name", "name")
-    return class_list(folder.forget(name))
+    return class_list(folder.forget(name).state)

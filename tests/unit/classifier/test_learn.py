@@ -1,16 +1,19 @@
 """Sessions of a model: what is kept, what is measured, what is refused. Training itself is the engine's."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from episodica import FewShotClassifier, InputError
-from episodica.classifier.learn import Call, learn, plan_call
+from episodica.classifier.learn import learn
 from episodica.classifier.model_folder import ModelFolder
+from episodica.classifier.plan import Call, plan_call
 from episodica.classifier.state import ModelState
 from episodica.classifier.support import read_classes
 from episodica.classifier.wishes import Share, Wishes, fitting_size
+from episodica.errors import Interrupted
 
 QUICK = {"data.size": 16, "train.episodes": 2, "device": "cpu", "kernels": "torch"}
 LATER = {key: value for key, value in QUICK.items() if key != "data.size"}
@@ -121,6 +124,64 @@ def test_another_models_weights_can_be_the_start(model, write_classes, tmp_path)
     assert call.config.image_size == 16
     with pytest.raises(InputError, match="--from is for a new model"):
         _call(model, write_classes("second", {"c": 2}), base=ModelFolder(model))
+
+
+def _interrupt(model: Path, images: Path, **wishes) -> None:
+    folder = ModelFolder(model)
+    with folder.writing(), pytest.raises(Interrupted):
+        learn(folder, _call(model, images, **wishes), lambda event: None, stop=lambda: True)
+
+
+def _notices(model: Path, images: Path, **wishes) -> list[str]:
+    folder, told = ModelFolder(model), []
+    with folder.writing():
+        learn(folder, _call(model, images, **wishes), told.append)
+    return [event["text"] for event in told if event["event"] == "notice"]
+
+
+def test_remembering_keeps_the_work_of_an_interrupted_call(model, write_classes, glyphs):
+    _learn(model, write_classes("first", {"a": 0, "b": 1, "c": 2}))
+    second = write_classes("second", {"d": 3, "e": 4})
+    _interrupt(model, second)
+    ModelFolder(model).remember({"r": list(glyphs[5, :2])})
+    assert _notices(model, second) == ["continuing the call that was interrupted"]
+    assert set(ModelFolder(model).state().record.names) == set("abcdre")
+
+
+def test_work_that_began_with_other_weights_is_not_continued(model, write_classes, tmp_path):
+    images = write_classes("first", {"a": 0, "b": 1})
+    _learn(model, images)
+    _learn(tmp_path / "other", images, overrides={"seed": 7})
+    new = tmp_path / "new"
+    sizeless = {"overrides": LATER}
+    folder = ModelFolder(new)
+    for base, notices in (
+        (model, []),
+        (tmp_path / "other", ["another call was interrupted before: its work is dropped"]),
+    ):
+        told: list = []
+        call = plan_call(folder, read_classes(images), Wishes(epochs=1, **sizeless), ModelFolder(base))
+        with folder.writing(), pytest.raises(Interrupted):
+            learn(folder, call, told.append, stop=lambda: True)
+        assert [event["text"] for event in told if event["event"] == "notice"] == notices
+
+
+def test_images_that_cannot_be_read_are_named_and_leave_nothing_to_continue(model, write_classes):
+    images = write_classes("first", {"a": 0, "b": 1})
+    (images / "a" / "0.png").write_bytes(b"no image")
+    with pytest.raises(InputError, match=r"1 of 24 images cannot be read: .*0\.png"):
+        _learn(model, images)
+    assert not ModelFolder(model).work.exists()
+
+
+def test_the_same_image_twice_keeps_its_distances_in_step(model, write_classes, glyphs):
+    images = write_classes("first", {"a": 0, "b": 1})
+    for i in range(6):
+        shutil.copy(images / "a" / "0.png", images / "a" / f"again{i}.png")
+    _learn(model, images, overrides={"memory.select": "herding"})
+    for stored in ModelFolder(model).state().classes:
+        assert stored.distances is not None
+        assert len(stored.distances) == len(stored.images)
 
 
 def test_fine_tuning_neither_replays_nor_distils(model, write_classes):

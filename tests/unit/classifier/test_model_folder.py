@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import torch
 from filelock import FileLock
 
 from episodica.classifier.model_folder import ModelFolder
+from episodica.classifier.vault import Vault
 from episodica.errors import FolderInUse, InputError
 
 
@@ -63,8 +65,47 @@ def test_a_class_that_is_not_there_cannot_be_forgotten(model):
         model.forget("herons")
 
 
+class Killed(Exception):
+    """Stands for a process that is no more."""
+
+
+@pytest.mark.parametrize("half_way", [False, True])
+def test_forgetting_that_was_killed_before_it_cleaned_up_is_finished_by_the_next(model, monkeypatch, half_way):
+    def die(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(*((shutil, "rmtree") if half_way else (Vault, "keep_only")), die)
+        with pytest.raises(Killed):
+            model.forget("ibis")
+    assert b"ibis" in _contents(model)
+    assert model.state().record.names == ["heron", "stork"]
+    state, trained = model.forget("ibis")
+    assert state.record.names == ["heron", "stork"]
+    assert not trained
+    assert b"ibis" not in _contents(model)
+    with pytest.raises(InputError, match='there is no class "ibis"'):
+        model.forget("ibis")
+
+
+def test_a_class_of_interrupted_work_can_be_forgotten(model):
+    model.work.mkdir()
+    (model.work / "call.json").write_text('{"classes": ["kiwi"]}')
+    assert not model.forget("kiwi").trained
+    assert not model.work.exists()
+
+
+def test_a_model_that_is_not_there_is_not_made(tmp_path, glyphs):
+    none = ModelFolder(tmp_path / "none")
+    changes = (none.undo, lambda: none.forget("ibis"), lambda: none.remember({"ibis": list(glyphs[0, :1])}))
+    for change in changes:
+        with pytest.raises(InputError, match="there is no such folder"):
+            change()
+    assert not none.path.exists()
+
+
 @pytest.mark.parametrize("change", ["remember", "forget", "undo"])
-def test_a_disk_that_fails_at_any_write_leaves_the_old_state(model, glyphs, change, monkeypatch):
+def test_a_disk_that_fails_at_any_write_leaves_the_old_state_or_the_new_one(model, glyphs, change, monkeypatch):
     changes = {
         "remember": lambda: model.remember({"crane": list(glyphs[3, :2])}),
         "forget": lambda: model.forget("ibis"),
@@ -86,8 +127,9 @@ def test_a_disk_that_fails_at_any_write_leaves_the_old_state(model, glyphs, chan
                 break
             except OSError:
                 failed += 1
-        assert ModelFolder(model.path).state().id == before
         assert not list(model.path.rglob("*.part"))
+        if ModelFolder(model.path).state().id != before:  # its place was taken, and the folder could not be flushed
+            break
     assert failed >= 1
     assert ModelFolder(model.path).state().id != before
 
