@@ -48,7 +48,10 @@ class Material:
         return rows
 
     def add_stored(self, stored: StoredClass, vault: Vault) -> list[int]:
-        rows = self.add(stored.name, [vault.path(digest) for digest in stored.images])
+        """Every byte is checked, those of held-out images too: damage shows before the training and not after it."""
+        for digest in stored.held_out:
+            vault.read(digest)
+        rows = self.add(stored.name, [vault.read(digest) for digest in stored.images])
         self.digests.update(zip(rows, stored.images, strict=True))
         return rows
 

@@ -1,10 +1,12 @@
 """Sessions of a model: what is kept, what is measured, what is refused. Training itself is the engine's."""
 
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from episodica import FewShotClassifier, InputError
 from episodica.classifier.learn import learn
@@ -126,44 +128,36 @@ def test_another_models_weights_can_be_the_start(model, write_classes, tmp_path)
         _call(model, write_classes("second", {"c": 2}), base=ModelFolder(model))
 
 
-def _interrupt(model: Path, images: Path, **wishes) -> None:
-    folder = ModelFolder(model)
-    with folder.writing(), pytest.raises(Interrupted):
-        learn(folder, _call(model, images, **wishes), lambda event: None, stop=lambda: True)
-
-
-def _notices(model: Path, images: Path, **wishes) -> list[str]:
+def _notices(model: Path, call: Call, *, interrupted: bool = False) -> list[str]:
+    """What a call tells, which is stopped at its first step or runs to its end."""
     folder, told = ModelFolder(model), []
-    with folder.writing():
-        learn(folder, _call(model, images, **wishes), told.append)
+    with folder.writing(), pytest.raises(Interrupted) if interrupted else nullcontext():
+        learn(folder, call, told.append, stop=lambda: interrupted)
     return [event["text"] for event in told if event["event"] == "notice"]
 
 
 def test_remembering_keeps_the_work_of_an_interrupted_call(model, write_classes, glyphs):
     _learn(model, write_classes("first", {"a": 0, "b": 1, "c": 2}))
     second = write_classes("second", {"d": 3, "e": 4})
-    _interrupt(model, second)
+    _notices(model, _call(model, second), interrupted=True)
     ModelFolder(model).remember({"r": list(glyphs[5, :2])})
-    assert _notices(model, second) == ["continuing the call that was interrupted"]
+    assert _notices(model, _call(model, second)) == ["continuing the call that was interrupted"]
     assert set(ModelFolder(model).state().record.names) == set("abcdre")
 
 
-def test_work_that_began_with_other_weights_is_not_continued(model, write_classes, tmp_path):
-    images = write_classes("first", {"a": 0, "b": 1})
+def test_work_that_began_with_other_weights_is_dropped(model, write_classes, tmp_path):
+    images, other, new = write_classes("first", {"a": 0, "b": 1}), tmp_path / "other", tmp_path / "new"
     _learn(model, images)
-    _learn(tmp_path / "other", images, overrides={"seed": 7})
-    new = tmp_path / "new"
-    sizeless = {"overrides": LATER}
-    folder = ModelFolder(new)
-    for base, notices in (
-        (model, []),
-        (tmp_path / "other", ["another call was interrupted before: its work is dropped"]),
-    ):
-        told: list = []
-        call = plan_call(folder, read_classes(images), Wishes(epochs=1, **sizeless), ModelFolder(base))
-        with folder.writing(), pytest.raises(Interrupted):
-            learn(folder, call, told.append, stop=lambda: True)
-        assert [event["text"] for event in told if event["event"] == "notice"] == notices
+    _learn(other, images, overrides={"seed": 7})
+
+    def began_with(base: Path) -> list[str]:
+        wishes = Wishes(epochs=1, overrides=LATER)
+        call = plan_call(ModelFolder(new), read_classes(images), wishes, ModelFolder(base))
+        return _notices(new, call, interrupted=True)
+
+    assert began_with(model) == []
+    assert began_with(model) == ["continuing the call that was interrupted"]
+    assert began_with(other) == ["another call was interrupted before: its work is dropped"]
 
 
 def test_images_that_cannot_be_read_are_named_and_leave_nothing_to_continue(model, write_classes):
@@ -172,6 +166,15 @@ def test_images_that_cannot_be_read_are_named_and_leave_nothing_to_continue(mode
     with pytest.raises(InputError, match=r"1 of 24 images cannot be read: .*0\.png"):
         _learn(model, images)
     assert not ModelFolder(model).work.exists()
+
+
+@pytest.mark.parametrize("which", ["images", "held_out"])
+def test_a_damaged_image_of_the_model_is_refused_before_the_training(model, write_classes, which):
+    state = _learn(model, write_classes("first", {"a": 0, "b": 1}))
+    digest = getattr(state.classes[0], which)[0]
+    Image.new("RGB", (16, 16)).save(ModelFolder(model).vault.path(digest))
+    with pytest.raises(InputError, match="missing or damaged: restore"):
+        _call(model, write_classes("second", {"c": 2}))
 
 
 def test_the_same_image_twice_keeps_its_distances_in_step(model, write_classes, glyphs):
