@@ -37,9 +37,7 @@ def model(make_model: MakeModel, tmp_path: Path) -> Path:
         (["{}", "--host", "0.0.0.0", "--token", "short"], "16 characters"),
     ],
 )
-def test_what_cannot_be_served_is_said(
-    command: Command, tmp_path: Path, arguments: list[str], remedy: str
-) -> None:
+def test_what_cannot_be_served_is_said(command: Command, tmp_path: Path, arguments: list[str], remedy: str) -> None:
     said = command("serve", *(text.format(tmp_path) for text in arguments))
     assert said.code == 2
     assert remedy in said.text
