@@ -1,6 +1,7 @@
 """The way of people with images: learn, classify, remember, forget, undo, show; and kills on the way."""
 
 import csv
+import errno
 import json
 import os
 import shutil
@@ -201,6 +202,18 @@ def test_kills_all_along_a_change_leave_a_whole_state(images: Path, model: Path,
     assert command("remember", model, "--support", images / "others").code == 0
     assert not list(model.rglob("*.part"))
     assert b"kept" not in b"".join(path.read_bytes() for path in model.rglob("state.json"))
+
+
+def test_a_full_disk_is_said_in_a_sentence(
+    images: Path, model: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(file: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    said = command("remember", model, "--support", images / "others")
+    assert said.code == 1
+    assert "the disk is full" in said.err
 
 
 def test_a_second_writer_waits_or_is_refused(images: Path, model: Path, start: Start, command: Command) -> None:

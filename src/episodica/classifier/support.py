@@ -1,6 +1,7 @@
 """Folders that people bring: one sub-folder for each class, whose name is that of the class."""
 
 from pathlib import Path
+from unicodedata import normalize
 
 from episodica.data.dataset import contents
 from episodica.data.folders import class_folders
@@ -8,7 +9,10 @@ from episodica.errors import InputError
 
 
 def read_classes(folder: Path, model: Path | None = None) -> dict[str, list[Path]]:
-    """Class name -> its image files. A model inside the folder would be taken for a class, and is refused."""
+    """Class name -> its image files. A model inside the folder would be taken for a class, and is refused.
+
+    Some systems write an accent as a character of its own: names are composed, so that they are what people type.
+    """
     if model is not None and folder.resolve() in (model.resolve(), *model.resolve().parents):
         raise InputError(f"{model} lies inside {folder} and would be taken for a class: put the model elsewhere")
     try:
@@ -21,4 +25,11 @@ def read_classes(folder: Path, model: Path | None = None) -> dict[str, list[Path
             )
     except OSError as error:
         raise InputError(f"cannot read {error.filename}: {error.strerror}") from None
-    return found
+    named: dict[str, list[Path]] = {}
+    for name, images in found.items():
+        named.setdefault(class_name(name), []).extend(images)
+    return named
+
+
+def class_name(text: str) -> str:
+    return normalize("NFC", text)

@@ -31,7 +31,11 @@ def ability(state: ModelState) -> Iterator[str]:
 
 
 def question(measured: Measured) -> str:
-    return f"{measured.way}-way questions with {measured.shots} examples of each class"
+    return f"{measured.way}-way questions with {counted(measured.shots, 'example')} of each class"
+
+
+def counted(number: int, one: str, more: str | None = None) -> str:
+    return f"{number:,} {one if number == 1 else more or one + 's'}"
 
 
 def percent(fraction: float | None) -> str:
@@ -41,7 +45,7 @@ def percent(fraction: float | None) -> str:
 def intention(settings: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """The settings of a call, each with its name."""
     s = settings
-    yield "learn", f"{s['new_classes']} classes from {s['images']:,} images"
+    yield "learn", f"{counted(s['new_classes'], 'class', 'classes')} from {s['images']:,} images"
     if s["exemplars_of_earlier_classes"]:
         yield "with", f"{s['exemplars_of_earlier_classes']:,} exemplars of earlier classes (method {s['method']})"
     yield "held out", f"{s['held_out_images']} images to measure with"
@@ -50,9 +54,10 @@ def intention(settings: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "images", f"{s['image_size']} x {s['image_size']} pixels"
     yield (
         "episodes",
-        f"{s['way']} classes with {s['shots']} examples and {s['queries']} questions each (--shape.way, --shape.shots)",
+        f"{s['way']} classes with {counted(s['shots'], 'example')} and {counted(s['queries'], 'question')} each "
+        "(--shape.way, --shape.shots)",
     )
-    yield "schedule", f"{s['epochs']} epochs, {s['steps']:,} steps (--epochs)"
+    yield "schedule", f"{counted(s['epochs'], 'epoch')}, {counted(s['steps'], 'step')} (--epochs)"
     kept = f"{s['keep']} images of each class (--keep)" if s["budget"] is None else f"{s['budget']} images (--budget)"
     yield "kept", f"{kept}, held-out ones included"
 

@@ -23,7 +23,7 @@ from episodica.cli import (
     undo,
     watch,
 )
-from episodica.cli.screen import BAD_INPUT, FAILED, INTERRUPTED, OK, app, complaints, exit_code
+from episodica.cli.screen import BAD_INPUT, FAILED, INTERRUPTED, OK, app, complaints, exit_code, one_line
 from episodica.errors import InputError
 
 __all__ = [
@@ -53,6 +53,9 @@ def main() -> NoReturn:
         code = exit_code(error) if isinstance(error, InputError) else BAD_INPUT
     except BrokenPipeError:  # whoever read the output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = FAILED
+    except OSError as error:  # a full disk, a folder that may not be written to
+        complaints.print(f"[red]error:[/] {escape(one_line(error))}", soft_wrap=True)
         code = FAILED
     except KeyboardInterrupt:
         complaints.print("Stopped at once. Run the same command again to continue from the last checkpoint.")

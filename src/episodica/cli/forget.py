@@ -5,6 +5,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from episodica.classifier.model_folder import ModelFolder
+from episodica.classifier.support import class_name
 from episodica.classifier.words import printable
 from episodica.cli.learn import Model, Wait
 from episodica.cli.screen import OK, app, screen
@@ -17,7 +18,7 @@ def forget(model: Model, name: Annotated[str, Parameter(help="the class")], /, *
     This cannot be undone. Weights that were trained on the class stay as they are.
     """
     folder = ModelFolder(model)
-    state, trained = folder.forget(name, wait=wait)
+    state, trained = folder.forget(class_name(name), wait=wait)
     absorbed = (
         "The weights were trained on it and stay as they are: to be rid of what they absorbed, learn a new model "
         "without it."

@@ -229,6 +229,10 @@ def test_too_few_images_or_classes_are_refused(model, write_classes, tmp_path):
         read_classes(tmp_path / "first" / "a")
 
 
+def test_names_are_what_people_type_however_a_system_writes_accents(write_classes):
+    assert list(read_classes(write_classes("first", {"cafe\u0301": 0}))) == ["caf\u00e9"]
+
+
 @pytest.mark.parametrize(("side", "size"), [(8, 32), (32, 32), (45, 48), (64, 64), (300, 84)])
 def test_the_image_size_follows_from_the_images(side, size):
     assert fitting_size([np.zeros((side, 2 * side, 3), np.uint8)]) == size
