@@ -8,6 +8,7 @@ from typing import Any, Self
 from weakref import finalize
 
 import numpy as np
+from PIL import Image
 from torch import Tensor
 
 from episodica.classifier.images import Picture, encoded, stacked
@@ -158,7 +159,13 @@ class FewShotClassifier:
         return self.state_.recogniser()
 
 
+def _require_several(images: Pictures) -> None:
+    if isinstance(images, str | bytes | Path | Image.Image):
+        raise InputError("this is one image: give a list of images, if only of one")
+
+
 def _by_class(images: Pictures, labels: Labels) -> dict[str, list[Encoded]]:
+    _require_several(images)
     if len(images) != len(labels):
         raise InputError(f"there are {len(images)} images and {len(labels)} labels: give one label for each image")
     found: dict[str, list[Encoded]] = {}
@@ -168,5 +175,6 @@ def _by_class(images: Pictures, labels: Labels) -> dict[str, list[Encoded]]:
 
 
 def _embedded(recogniser: Recogniser, images: Pictures) -> list[Tensor]:
+    _require_several(images)
     batches = (images[start : start + BATCH] for start in range(0, len(images), BATCH))
     return [recogniser.embed(stacked(batch, recogniser.image_size)) for batch in batches]

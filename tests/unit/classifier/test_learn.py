@@ -264,6 +264,8 @@ def test_a_classifier_in_python(glyphs, tmp_path):
     loaded = FewShotClassifier.load(tmp_path / "saved")
     assert (loaded.predict_proba(glyphs[4, 2:6]) == probabilities).all()
     assert loaded.predict_proba(glyphs[4, :0]).shape == (0, 5)
+    with pytest.raises(InputError, match="give a list of images"):
+        loaded.predict("photo.png")
     with pytest.raises(InputError, match="exists"):
         classifier.save(tmp_path / "saved")
     with pytest.raises(InputError, match="one label for each"):
