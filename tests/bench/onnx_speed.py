@@ -11,7 +11,8 @@ import onnxruntime
 import torch
 
 from episodica.bench.timing import Case, Effort, interleaved
-from episodica.classifier.export import Encoder, FewShot, exportable
+from episodica.classifier.export import exportable
+from episodica.classifier.onnx_graphs import Encoder, FewShot
 from episodica.rng import generator
 
 

@@ -10,9 +10,10 @@ from PIL import Image
 from torch import Tensor
 
 from e2e.conftest import Command
-from episodica.classifier.export import TOLERANCE, Encoder, Exportable, FewShot, exportable
+from episodica.classifier.export import TOLERANCE, Exportable, exportable
 from episodica.classifier.learn import learn
 from episodica.classifier.model_folder import ModelFolder
+from episodica.classifier.onnx_graphs import Encoder, FewShot
 from episodica.classifier.plan import plan_call
 from episodica.classifier.wishes import Wishes
 from episodica.data.glyph_drawing import draw

@@ -5,20 +5,16 @@ Needs onnx, onnxscript and onnxruntime: `pip install episodica[export]`.
 """
 
 import io
-import logging
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from episodica.classifier.model_folder import ModelFolder
-from episodica.engine.embedder import folded
+from episodica.classifier.onnx_graphs import Encoder, FewShot, Run, Triple, graph_of, onnxruntime_loader
 from episodica.engine.run import load_learner
 from episodica.errors import InputError
 from episodica.learners.learner import Learner
@@ -32,7 +28,6 @@ from episodica.rng import generator
 FORMAT = 1
 TOLERANCE = 1e-4
 PROBES = ((1, 1, 1), (2, 1, 3), (5, 1, 15), (5, 5, 4))  # way, shots, queries
-Triple = tuple[float, float, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,41 +61,6 @@ class Differences:
     classifier: float  # of a probability
 
 
-class Encoder(nn.Module):
-    """Images from 0 to 1 become embeddings. [M, 3, S, S] -> [M, D]"""
-
-    mean: Tensor
-    std: Tensor
-
-    def __init__(self, learner: Learner, mean: Triple, std: Triple) -> None:
-        super().__init__()
-        self.learner = folded(learner).requires_grad_(False).to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
-        self.register_buffer("mean", torch.tensor(mean).view(3, 1, 1))
-        self.register_buffer("std", torch.tensor(std).view(3, 1, 1))
-
-    def forward(self, images: Tensor) -> Tensor:
-        return self.learner.embed((images - self.mean) / self.std)
-
-
-class FewShot(nn.Module):
-    """Support images and queries become probabilities. [N, K, 3, S, S], [M, 3, S, S] -> [M, N]"""
-
-    def __init__(self, encoder: Encoder, temperature: float) -> None:
-        super().__init__()
-        self.encoder, self.temperature = encoder, temperature
-
-    def forward(self, support: Tensor, queries: Tensor) -> Tensor:
-        way, shots = support.shape[:2]
-        vectors = self.encoder(torch.cat((support.flatten(0, 1), queries)))
-        learner, examples = self.encoder.learner, vectors[: way * shots].unflatten(0, (way, shots))
-        prototypes = learner.prototypes(examples[None])
-        centre = prototypes.mean(
-            1, keepdim=True
-        )  # distances stay, and are no longer small differences of large numbers
-        scores = learner.scores(prototypes - centre, vectors[None, way * shots :] - centre)[0]
-        return (scores / self.temperature).softmax(-1)
-
-
 def exportable(folder: Path) -> Exportable:
     """What a model folder or a run folder holds."""
     if (folder / "config.yaml").exists():
@@ -122,13 +82,13 @@ def exportable(folder: Path) -> Exportable:
 def export_onnx(what: Exportable, folder: Path) -> Differences:
     """Write `encoder.onnx`, `classifier.onnx`, `export.json` and the known classes' `prototypes.npy` into a folder."""
     what.check()
-    run = _onnxruntime()
+    run = onnxruntime_loader()
     encoder = Encoder(what.learner, what.mean, what.std).eval()
     few_shot = FewShot(encoder, what.temperature).eval()
     batch, *questions = ({"images": _images((4,), what.image_size)}, *(_question(what, *shape) for shape in PROBES))
     graphs = {
-        "encoder": _graph(encoder, batch, {"images": ("images",)}, "embeddings"),
-        "classifier": _graph(
+        "encoder": graph_of(encoder, batch, {"images": ("images",)}, "embeddings"),
+        "classifier": graph_of(
             few_shot, questions[-1], {"support": ("way", "shots"), "queries": ("queries",)}, "probabilities"
         ),
     }
@@ -166,41 +126,9 @@ def _write(what: Exportable, folder: Path, graphs: Mapping[str, bytes], found: D
     write_json(folder / "export.json", record)
 
 
-def _graph(module: nn.Module, example: Mapping[str, Tensor], free: Mapping[str, Sequence[str]], output: str) -> bytes:
-    """Of a module whose inputs are free in their first dimensions, by these names."""
-    dimensions = {
-        name: {i: torch.export.Dim(dimension) for i, dimension in enumerate(names)} for name, names in free.items()
-    }
-    with _quiet_exporter():
-        program = torch.onnx.export(
-            module,
-            kwargs=dict(example),
-            dynamic_shapes=dimensions,
-            input_names=list(example),
-            output_names=[output],
-            dynamo=True,
-            verbose=False,
-        )
-    assert program is not None
-    return program.model_proto.SerializeToString()
-
-
-@contextmanager
-def _quiet_exporter() -> Iterator[None]:
-    """Without its warnings about itself and about packages that are not needed here."""
-    log = logging.getLogger("torch.onnx")
-    before = log.level
-    log.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            yield
-    finally:
-        log.setLevel(before)
-
-
 def _difference(
     module: nn.Module,
-    run: Callable[[Mapping[str, Tensor]], np.ndarray],
+    run: Run,
     inputs: Sequence[Mapping[str, Tensor]],
     scaled: bool,
 ) -> float:
@@ -228,19 +156,3 @@ def _npy(vectors: Tensor | None) -> bytes:
     file = io.BytesIO()
     np.save(file, vectors.float().numpy())
     return file.getvalue()
-
-
-def _onnxruntime() -> Callable[[bytes], Callable[[Mapping[str, Tensor]], np.ndarray]]:
-    """A function that makes a graph into a function."""
-    try:
-        import onnx  # noqa: F401
-        import onnxruntime
-        import onnxscript  # noqa: F401
-    except ImportError:
-        raise InputError("the export needs onnx, onnxscript and onnxruntime: pip install 'episodica[export]'") from None
-
-    def load(graph: bytes) -> Callable[[Mapping[str, Tensor]], np.ndarray]:
-        session: Any = onnxruntime.InferenceSession(graph, providers=["CPUExecutionProvider"])
-        return lambda given: session.run(None, {name: tensor.numpy() for name, tensor in given.items()})[0]
-
-    return load

@@ -9,8 +9,9 @@ import torch
 
 from episodica.classifier import export
 from episodica.classifier.calibration import Calibration
-from episodica.classifier.export import Encoder, Exportable, FewShot, export_onnx
+from episodica.classifier.export import Exportable, export_onnx
 from episodica.classifier.model_folder import ModelFolder
+from episodica.classifier.onnx_graphs import Encoder, FewShot, graph_of, onnxruntime_loader
 from episodica.classifier.state import ModelState
 from episodica.errors import InputError
 from episodica.learners.learner import Learner
@@ -40,8 +41,8 @@ def exportable(make_backbone: Callable[[], Backbone]) -> Exportable:
 def test_the_graph_of_a_residual_network_takes_any_batch() -> None:
     encoder = Encoder(exportable(lambda: ResNet12(width="narrow")).learner, MEAN, STD).eval()
     images = torch.rand(9, 3, SIZE, SIZE, generator=generator("pictures"))
-    graph = export._graph(encoder, {"images": images[:4]}, {"images": ("images",)}, "embeddings")
-    run = export._onnxruntime()(graph)
+    graph = graph_of(encoder, {"images": images[:4]}, {"images": ("images",)}, "embeddings")
+    run = onnxruntime_loader()(graph)
     for count in (1, 2, 9):
         expected = encoder(images[:count]).numpy()
         np.testing.assert_allclose(run({"images": images[:count]}), expected, atol=1e-4 * float(np.abs(expected).max()))
@@ -57,8 +58,8 @@ def test_other_learners_and_backbones_are_refused(tmp_path: Path, learner: Learn
 
 
 def test_a_graph_that_differs_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(export, "_graph", lambda *given: b"")
-    monkeypatch.setattr(export, "_onnxruntime", lambda: lambda graph: lambda given: np.float32(0.5))
+    monkeypatch.setattr(export, "graph_of", lambda *given: b"")
+    monkeypatch.setattr(export, "onnxruntime_loader", lambda: lambda graph: lambda given: np.float32(0.5))
     with pytest.raises(InputError, match="nothing was written"):
         export_onnx(exportable(Conv4), tmp_path)
     assert not list(tmp_path.iterdir())
