@@ -1,13 +1,11 @@
-"""From runs to a report. A section for each setting: what differs in more than method and memory is not one table."""
+"""From runs to a report, a section for each setting."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from episodica.config import RunConfig
-from episodica.records.comparison import METRICS, examined
+from episodica.records.comparison import METRICS
 from episodica.report.ablation import Ablation, ablations, principal
-from episodica.report.aggregate import Line, lines
+from episodica.report.aggregate import Line
 from episodica.report.cells import Cell, Row, Table
 from episodica.report.content import Part, Picture, Report, Section
 from episodica.report.discovery import Found
@@ -19,7 +17,7 @@ from episodica.report.figures.losses import loss_curves, read_losses
 from episodica.report.figures.matrix import heat_maps
 from episodica.report.maps import map_part
 from episodica.report.paired import paired_table
-from episodica.report.paper import place_in_paper
+from episodica.report.settings import by_setting, tags, title
 from episodica.report.tables import accuracy_table, forgetting_table
 
 MATRIX = "Accuracy on each task (row) after each session (column): forgetting shows as rows that fade to the right."
@@ -29,26 +27,11 @@ Where = dict[str, Path]
 def build(found: Sequence[Found], images: bool = False, maps: bool = False) -> Report:
     """With thumbnails of exemplars and maps of unseen classes where they are asked for: both need the data set."""
     where = {one.config.run_id: one.folder for one in found if one.run and one.config}
-    settings = by_setting(found)
+    settings = by_setting([one.run for one in found if one.run])
     sections = [_section(part, where, number, images, maps) for number, part in enumerate(settings, start=1)]
     overview = _overview(settings)
     runs = Section("Runs", (), (Part("", tables=(runs_table(found),)),))
     return Report((*([overview] if overview else []), *sections, runs))
-
-
-def by_setting(found: Sequence[Found]) -> list[list[Line]]:
-    """Lines in the paper's order, bounds last, for each setting and each shape that was examined."""
-    settings: dict[str, list[Line]] = {}
-    for part in examined([one.run for one in found if one.run]):
-        for line in sorted(lines(part), key=lambda line: (line.bound, place_in_paper(line.config))):
-            key = json.dumps([line.setting, line.runs[0][1].shape], sort_keys=True)
-            settings.setdefault(key, []).append(line)
-    return [_named_apart(part) for part in settings.values()]
-
-
-def _named_apart(part: Sequence[Line]) -> list[Line]:
-    """Names say what differs within the section only."""
-    return lines([run for line in part for run in line.runs])
 
 
 def _section(table: Sequence[Line], where: Where, number: int, images: bool, maps: bool) -> Section:
@@ -66,21 +49,6 @@ def _section(table: Sequence[Line], where: Where, number: int, images: bool, map
     ]
     config, scale = table[0].config, table[0].config.scale
     return Section(title(table[0]), tags(config), tuple(part for part in parts if part), scale)
-
-
-def title(line: Line) -> str:
-    config, shape = line.config, line.runs[0][1].shape
-    return f"{config.data.name}, {config.stream.tasks} tasks, {shape['way']}-way {shape['shots']}-shot"
-
-
-def tags(config: RunConfig) -> tuple[str, ...]:
-    held_out = config.stream.validation_classes
-    return (
-        f"{config.learner.name} on {config.backbone.name}",
-        f"{config.epochs} epochs of {config.train.episodes} steps a session",
-        *([f"{held_out} validation classes for unseen ones"] if held_out else []),
-        *([f"schedule scaled by {config.scale}"] if config.scale != 1 else []),
-    )
 
 
 def _results(chosen: Sequence[Line], number: int) -> Part:
