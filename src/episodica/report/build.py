@@ -112,7 +112,7 @@ def _losses(chosen: Sequence[Line], where: Where, number: int) -> Part | None:
 
 
 def _overview(settings: Sequence[Sequence[Line]]) -> Section | None:
-    """Settings that differ in data set and shots alone stand beside each other."""
+    """Settings of one schedule beside each other: they differ in data set and shots, or in what their rows say."""
     groups: dict[str, list[Sequence[Line]]] = {}
     for part in settings:
         config = part[0].config
