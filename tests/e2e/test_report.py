@@ -97,7 +97,9 @@ def test_every_run_is_listed_with_its_state(written: Callable[..., Path]) -> Non
     for state in ("finished", "running", "no results yet", "failed"):
         assert listed.count(f"| {state} |") == 1, state
     assert listed.count("| damaged |") == 2
-    assert "1 seed; 1 more unfinished" in (report / "report.md").read_text()
+    text = (report / "report.md").read_text()
+    assert "1 seed; 1 more unfinished" in text
+    assert "nothing to show yet: 1 of erd (damaged), 1 of erd (failed), 1 of erd (no results yet)." in text
     page = (report / "report.html").read_text()
     assert "too &lt;b&gt;large&lt;/b&gt;" in page
 

@@ -1,14 +1,15 @@
 """From runs to a report, a section for each setting."""
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from episodica.records.comparison import METRICS
+from episodica.records.comparison import METRICS, setting
 from episodica.report.ablation import Ablation, ablations, principal
 from episodica.report.aggregate import Line
 from episodica.report.cells import Cell, Row, Table
 from episodica.report.content import Part, Picture, Report, Section
-from episodica.report.discovery import Found
+from episodica.report.discovery import REPEATED, Found
 from episodica.report.exemplars import exemplar_parts
 from episodica.report.figures.ablation import ablation_curves
 from episodica.report.figures.curves import arrangement, curves
@@ -27,18 +28,39 @@ Where = dict[str, Path]
 def build(found: Sequence[Found], images: bool = False, maps: bool = False) -> Report:
     """With thumbnails of exemplars and maps of unseen classes where they are asked for: both need the data set."""
     where = {one.config.run_id: one.folder for one in found if one.run and one.config}
-    settings = by_setting([one.run for one in found if one.run])
-    sections = [_section(part, where, number, images, maps) for number, part in enumerate(settings, start=1)]
+    settings = sorted(by_setting([one.run for one in found if one.run]), key=_place)
+    sections = [
+        _section(part, where, number, _missing(part[0], found), images, maps)
+        for number, part in enumerate(settings, start=1)
+    ]
     overview = _overview(settings)
     runs = Section("Runs", (), (Part("", tables=(runs_table(found),)),))
     return Report((*([overview] if overview else []), *sections, runs))
 
 
-def _section(table: Sequence[Line], where: Where, number: int, images: bool, maps: bool) -> Section:
+def _place(part: Sequence[Line]) -> tuple[str, int, str, str, int, int]:
+    """The same runs give the same order of sections, wherever they lie."""
+    config, shape = part[0].config, part[0].runs[0][1].shape
+    components = config.learner.name, config.backbone.name
+    return config.data.name, config.stream.tasks, *components, shape["way"], shape["shots"]
+
+
+def _missing(line: Line, found: Sequence[Found]) -> str:
+    """The runs of its setting that no table can show, in words."""
+    lacking = Counter(
+        f"{one.config.method.name} ({one.state})"
+        for one in found
+        if one.config and one.run is None and one.state != REPEATED and setting(one.config) == line.setting
+    )
+    runs = ", ".join(f"{count} of {name}" for name, count in sorted(lacking.items()))
+    return f"Not in the tables, because there is nothing to show yet: {runs}." if runs else ""
+
+
+def _section(table: Sequence[Line], where: Where, number: int, missing: str, images: bool, maps: bool) -> Section:
     varied, rest = ablations(table)
     chosen = [line for line in table if line in (*principal(table), *rest)]
     parts = [
-        _results(chosen, number),
+        _results(chosen, number, missing),
         _forgetting(chosen, number),
         _matrix(chosen, number),
         *(_ablation(one, chosen, where, number) for one in varied),
@@ -51,12 +73,12 @@ def _section(table: Sequence[Line], where: Where, number: int, images: bool, map
     return Section(title(table[0]), tags(config), tuple(part for part in parts if part), scale)
 
 
-def _results(chosen: Sequence[Line], number: int) -> Part:
+def _results(chosen: Sequence[Line], number: int, missing: str) -> Part:
     tables = tuple(accuracy_table(chosen, metric, f"{number}-{metric}") for metric in METRICS)
     caption = (
         "Accuracy by session. Bars: 95 % over episodes; thin lines: single runs; dashed and dotted: joint training."
     )
-    return Part("Accuracy", "", tables, (Picture(f"{number}-curves", caption, curves(chosen)),))
+    return Part("Accuracy", missing, tables, (Picture(f"{number}-curves", caption, curves(chosen)),))
 
 
 def _forgetting(chosen: Sequence[Line], number: int) -> Part | None:
