@@ -10,6 +10,7 @@ from episodica.report.aggregate import lines
 from episodica.report.cells import Cell, Row, Table, shown
 from episodica.report.csv import as_csv
 from episodica.report.latex import escape, latex
+from episodica.report.markdown import escape as markdown_escape
 from episodica.report.markdown import markdown
 from episodica.report.tables import accuracy_table, forgetting_table
 
@@ -86,6 +87,10 @@ def test_hostile_names_stay_names():
     drawn = latex(table)
     assert "\\input" not in drawn.replace("\\textbackslash{}input", "")
     assert drawn.count("\\\\\n") == 2
+
+
+def test_markdown_escapes_every_special_mark_once():
+    assert markdown_escape("<b> & a_b|c *d* $x$") == r"&lt;b&gt; &amp; a\_b\|c \*d\* \$x\$"
 
 
 def test_latex_escapes_every_special_mark():
