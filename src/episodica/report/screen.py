@@ -16,15 +16,19 @@ def results_tables(runs: Sequence[Run]) -> list[rich.Table]:
     """For each setting three tables, a line a method: both accuracies and forgetting."""
     settings = by_setting(runs)
     return [
-        _rich(table, heading if len(settings) == 1 else f"{_setting(part)}: {heading}")
+        _rich(table, f"{_setting(part, len(settings) > 1)}{heading}")
         for part in settings
         for table, heading in _of_one_setting(part)
     ]
 
 
-def _setting(part: Sequence[Line]) -> str:
+def _setting(part: Sequence[Line], among_others: bool) -> str:
+    """What the heading begins with: a shortened schedule always, the rest where there is another."""
     config = part[0].config
-    return f"{config.data.name}, {config.stream.tasks} tasks, {tags(config)[0]}"
+    learner, _, *more = tags(config)
+    words = [config.data.name, f"{config.stream.tasks} tasks", learner] if among_others else []
+    told = ", ".join([*words, *more])
+    return f"{told}: " if told else ""
 
 
 def _of_one_setting(part: Sequence[Line]) -> list[tuple[Table, str]]:
