@@ -45,7 +45,7 @@ def tags(config: RunConfig) -> tuple[str, ...]:
     held_out = config.stream.validation_classes
     return (
         f"{config.learner.name} on {config.backbone.name}",
-        f"{config.epochs} epochs of {config.train.episodes} steps a session",
+        f"{config.epochs} epoch{'s' * (config.epochs > 1)} of {config.train.episodes} steps a session",
         *([f"{held_out} validation classes for unseen ones"] if held_out else []),
         *([f"schedule scaled by {config.scale}"] if config.scale != 1 else []),
     )
