@@ -16,8 +16,8 @@ def accuracy_table(lines: Sequence[Line], metric: str, name: str = "") -> Table:
     gaps = [_heading(episodes, bounds) for episodes in bounds]
     rows = []
     for line in lines:
-        run = line.runs[0]
-        cells = [_cell(line.at(s, metric), paper_number(run, metric, s)) for s in shown]
+        run, stands = line.runs[0], [line.last] if line.bound else shown
+        cells = [_cell(line.at(s, metric), paper_number(run, metric, s) if s in stands else None) for s in shown]
         average = _cell(line.average(metric), paper_number(run, metric, "avg"))
         apart = [_gap(line, lines, metric, episodes) for episodes in bounds]
         rows.append(Row(line.name, (*cells, average, *apart), line.repeats, line.bound))

@@ -53,6 +53,15 @@ def test_the_papers_number_and_the_difference_stand_beside_ours(make_cifar_run):
     assert table.rows[0].cells[0].source == "table 3 (tab:compare_CL_methods) of the main text, row erd, session 2"
 
 
+def test_the_papers_bound_stands_where_ours_does(make_cifar_run):
+    """A bound of 16 tasks has no number of the paper's bound of 4, not even after session 4."""
+    of_4, of_16 = (
+        accuracy_table(lines([make_cifar_run("joint", **{"stream.tasks": tasks})]), "meta_test") for tasks in (4, 16)
+    )
+    assert [cell.paper for cell in of_4.rows[0].cells[:4]] == [None, None, None, 55.4]
+    assert [cell.paper for cell in of_16.rows[0].cells[:4]] == [None] * 4
+
+
 def test_forgetting_has_no_line_for_a_bound(make_run):
     table = forgetting_table(lines([make_run("ft"), make_run("joint")]))
     assert table is not None
