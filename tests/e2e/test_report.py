@@ -97,9 +97,13 @@ def test_every_run_is_listed_with_its_state(written: Callable[..., Path]) -> Non
     for state in ("finished", "running", "no results yet", "failed"):
         assert listed.count(f"| {state} |") == 1, state
     assert listed.count("| damaged |") == 2
-    assert "1 seed; 1 more unfinished" in (report / "report.md").read_text()
+    text = (report / "report.md").read_text()
+    assert "1 seed; 1 more unfinished" in text
+    assert "nothing to show yet: 1 of erd (damaged), 1 of erd (failed), 1 of erd (no results yet)." in text
     page = (report / "report.html").read_text()
     assert "too &lt;b&gt;large&lt;/b&gt;" in page
+    assert "MemoryError: too &lt;b&gt;large&lt;/b&gt;" in text
+    assert str(report.parent) not in text + page, "a report is published: where runs lie is nobody's business"
 
 
 def test_a_copy_of_a_run_is_not_a_second_repeat(written: Callable[..., Path]) -> None:
@@ -128,3 +132,12 @@ def test_a_folder_without_runs_is_refused(command: Command, tmp_path: Path) -> N
     said = command("report", tmp_path / "nowhere")
     assert said.code == 2
     assert "there is no folder" in said.text
+
+
+def test_a_file_in_the_place_of_the_report_is_refused(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.yaml").touch()
+    (tmp_path / "report").touch()
+    said = command("report", tmp_path / "run", "--out", tmp_path / "report")
+    assert said.code == 2
+    assert "choose another folder with --out" in said.text

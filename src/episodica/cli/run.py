@@ -20,10 +20,10 @@ from episodica.errors import InputError
 from episodica.records.comparison import labels
 from episodica.records.progress import ProgressBars
 from episodica.records.run import announce
-from episodica.report.aggregate import lines
 from episodica.report.figures.canvas import save
-from episodica.report.figures.curves import curves
+from episodica.report.figures.curves import arrangement, curves
 from episodica.report.screen import results_tables
+from episodica.report.settings import by_setting, title
 from episodica.sweep.executor import LOG, Executor, Outcome
 from episodica.sweep.grid import plan
 from episodica.sweep.on_ray import Disk, OnRay
@@ -128,10 +128,12 @@ def _name_failures(outcome: Outcome, out: Path) -> None:
 def _show_results(name: str, runs: Sequence[Any], out: Path) -> None:
     for table in results_tables(runs):
         screen.print(table)
-    picture = out / f"{name}.png"
+    picture, settings = out / f"{name}.png", by_setting(runs)
     try:
-        save(curves(lines(runs), f"{name}: {runs[0][1].dataset}, {runs[0][1].tasks} tasks"), [picture])
-        drawn = f", the curves are in {picture}"
+        one = len(settings) == 1
+        drawn = curves(settings[0], f"{name}: {title(settings[0][0])}") if one else arrangement(settings, name)
+        save(drawn, [picture])
+        said = f", the curves are in {picture}"
     except (InputError, OSError) as error:
-        drawn = f" (no picture: {error})"
-    screen.print(f"Everything was written to {out}/: a folder for each run{drawn}.", soft_wrap=True)
+        said = f" (no picture: {error})"
+    screen.print(f"Everything was written to {out}/: a folder for each run{said}.", soft_wrap=True)

@@ -32,6 +32,17 @@ def setting(config: RunConfig) -> dict[str, Any]:
     return {path: value for path, value in flatten(config.tree()).items() if not path.startswith(ignored)}
 
 
+def unseen_setting(config: RunConfig) -> dict[str, Any]:
+    """What a run and the bound of its unseen accuracy have in common.
+
+    A bound merges the tasks, so on unseen classes it bounds every stream of these classes that takes as many steps in
+    all, in however many tasks: the paper has one bound for its streams of 4 and of 16.
+    """
+    of_the_stream = ("stream.tasks", "train.episodes", "eval.episodes")
+    common = {path: value for path, value in setting(config).items() if path not in of_the_stream}
+    return common | {"steps": config.stream.tasks * config.epochs * config.train.episodes}
+
+
 def identity(config: RunConfig) -> dict[str, Any]:
     """All that decides the numbers but for the repeats."""
     ignored = (*REPEATS, *NOT_IN_THE_NUMBERS)

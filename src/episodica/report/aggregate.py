@@ -1,12 +1,12 @@
 """Runs that differ in seed and order alone are one line of a table or figure: their mean, with its interval."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any
 
 from episodica.config import RunConfig
-from episodica.records.comparison import Run, identity, is_bound, labels, setting
+from episodica.records.comparison import Run, identity, is_bound, labels, setting, unseen_setting
 from episodica.records.results import Results, Session
 
 # 97.5 % quantiles of Student's t for 1, 2, ... degrees of freedom
@@ -49,6 +49,7 @@ class Value:
 class Line:
     name: str
     runs: tuple[Run, ...]
+    lent_to: int | None = None  # tasks of another stream, for which it is the bound on unseen classes
 
     @property
     def config(self) -> RunConfig:
@@ -65,7 +66,7 @@ class Line:
 
     @property
     def last(self) -> int:
-        return self.config.stream.tasks
+        return self.lent_to or self.config.stream.tasks
 
     @property
     def finished(self) -> bool:
@@ -91,7 +92,7 @@ class Line:
         """After a session, where every counted run has got there; a bound stands where the stream ends."""
 
         def measured(results: Results) -> Measured | None:
-            row = self._row(results, session)
+            row = self._row(results, session) if self.has(metric) else None
             found = None if row is None else getattr(row, metric)
             return None if found is None else (found.mean, found.ci95)
 
@@ -110,7 +111,7 @@ class Line:
         """The accuracy on one task after a session: a cell of the accuracy matrix."""
 
         def measured(results: Results) -> Measured | None:
-            row = self._row(results, session)
+            row = self._row(results, session) if self.has("seen") else None
             found = next((one for one in row.per_task if one.task == task), None) if row else None
             return None if found is None else (found.mean, found.ci95)
 
@@ -140,11 +141,27 @@ class Line:
         return Value.of(means if len(means) > 1 else [mean for mean, _ in found[0]], episodes)
 
     def restricted_to(self, orders: Sequence[int]) -> "Line":
-        return Line(self.name, tuple(run for run in self.runs if run[0].stream.seed in orders))
+        return replace(self, runs=tuple(run for run in self.runs if run[0].stream.seed in orders))
+
+    def lend(self, line: "Line") -> "Line":
+        """A bound as it stands beside a line of another stream."""
+        return replace(self, name=f"{self.name} of {self.config.stream.tasks} tasks", lent_to=line.last)
+
+    def bounds(self, line: "Line", metric: str) -> bool:
+        """Whether a line can be at most as good as this one, had it all classes at once."""
+        if not self.bound or line.bound:
+            return False
+        return self.setting == line.setting or (
+            metric == "meta_test" and unseen_setting(self.config) == unseen_setting(line.config)
+        )
 
     @property
     def orders(self) -> list[int]:
         return list(self._by_order())
+
+    def has(self, metric: str) -> bool:
+        """A bound that is lent was examined on other tasks than those of the stream it stands for."""
+        return metric == "meta_test" or self.lent_to is None
 
     def _by_order(self) -> dict[int, list[Run]]:
         orders: dict[int, list[Run]] = {}
@@ -173,11 +190,11 @@ def lines(runs: Sequence[Run]) -> list[Line]:
 
 def gap_to_joint(line: Line, bound: Line, metric: str) -> Value | None:
     """How far a line is below its bound after the last session, on the orders of the line, all of which it needs."""
-    if line.bound or line.setting != bound.setting or not set(line.orders) <= set(bound.orders):
+    if not bound.bounds(line, metric) or not set(line.orders) <= set(bound.orders):
         return None
     apart = []
     for order in line.orders:
-        own, reached = (part.restricted_to([order]).at(line.last, metric) for part in (line, bound))
+        own, reached = (part.restricted_to([order]).at(part.last, metric) for part in (line, bound))
         if own is None or reached is None:
             return None
         apart.append(reached.mean - own.mean)

@@ -1,16 +1,15 @@
-"""From runs to a report. A section for each setting: what differs in more than method and memory is not one table."""
+"""From runs to a report, a section for each setting."""
 
-import json
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from episodica.config import RunConfig
-from episodica.records.comparison import METRICS, examined
+from episodica.records.comparison import METRICS, setting
 from episodica.report.ablation import Ablation, ablations, principal
-from episodica.report.aggregate import Line, lines
+from episodica.report.aggregate import Line
 from episodica.report.cells import Cell, Row, Table
 from episodica.report.content import Part, Picture, Report, Section
-from episodica.report.discovery import Found
+from episodica.report.discovery import REPEATED, Found
 from episodica.report.exemplars import exemplar_parts
 from episodica.report.figures.ablation import ablation_curves
 from episodica.report.figures.curves import arrangement, curves
@@ -19,7 +18,7 @@ from episodica.report.figures.losses import loss_curves, read_losses
 from episodica.report.figures.matrix import heat_maps
 from episodica.report.maps import map_part
 from episodica.report.paired import paired_table
-from episodica.report.paper import place_in_paper
+from episodica.report.settings import by_setting, tags, title
 from episodica.report.tables import accuracy_table, forgetting_table
 
 MATRIX = "Accuracy on each task (row) after each session (column): forgetting shows as rows that fade to the right."
@@ -29,33 +28,39 @@ Where = dict[str, Path]
 def build(found: Sequence[Found], images: bool = False, maps: bool = False) -> Report:
     """With thumbnails of exemplars and maps of unseen classes where they are asked for: both need the data set."""
     where = {one.config.run_id: one.folder for one in found if one.run and one.config}
-    settings = by_setting(found)
-    sections = [_section(part, where, number, images, maps) for number, part in enumerate(settings, start=1)]
+    settings = sorted(by_setting([one.run for one in found if one.run]), key=_place)
+    sections = [
+        _section(part, where, number, _missing(part[0], found), images, maps)
+        for number, part in enumerate(settings, start=1)
+    ]
     overview = _overview(settings)
     runs = Section("Runs", (), (Part("", tables=(runs_table(found),)),))
     return Report((*([overview] if overview else []), *sections, runs))
 
 
-def by_setting(found: Sequence[Found]) -> list[list[Line]]:
-    """Lines in the paper's order, bounds last, for each setting and each shape that was examined."""
-    settings: dict[str, list[Line]] = {}
-    for part in examined([one.run for one in found if one.run]):
-        for line in sorted(lines(part), key=lambda line: (line.bound, place_in_paper(line.config))):
-            key = json.dumps([line.setting, line.runs[0][1].shape], sort_keys=True)
-            settings.setdefault(key, []).append(line)
-    return [_named_apart(part) for part in settings.values()]
+def _place(part: Sequence[Line]) -> tuple[str, int, str, str, int, int]:
+    """The same runs give the same order of sections, wherever they lie."""
+    config, shape = part[0].config, part[0].runs[0][1].shape
+    components = config.learner.name, config.backbone.name
+    return config.data.name, config.stream.tasks, *components, shape["way"], shape["shots"]
 
 
-def _named_apart(part: Sequence[Line]) -> list[Line]:
-    """Names say what differs within the section only."""
-    return lines([run for line in part for run in line.runs])
+def _missing(line: Line, found: Sequence[Found]) -> str:
+    """The runs of its setting that no table can show, in words."""
+    lacking = Counter(
+        f"{one.config.method.name} ({one.state})"
+        for one in found
+        if one.config and one.run is None and one.state != REPEATED and setting(one.config) == line.setting
+    )
+    runs = ", ".join(f"{count} of {name}" for name, count in sorted(lacking.items()))
+    return f"Not in the tables, because there is nothing to show yet: {runs}." if runs else ""
 
 
-def _section(table: Sequence[Line], where: Where, number: int, images: bool, maps: bool) -> Section:
+def _section(table: Sequence[Line], where: Where, number: int, missing: str, images: bool, maps: bool) -> Section:
     varied, rest = ablations(table)
     chosen = [line for line in table if line in (*principal(table), *rest)]
     parts = [
-        _results(chosen, number),
+        _results(chosen, number, missing),
         _forgetting(chosen, number),
         _matrix(chosen, number),
         *(_ablation(one, chosen, where, number) for one in varied),
@@ -68,27 +73,12 @@ def _section(table: Sequence[Line], where: Where, number: int, images: bool, map
     return Section(title(table[0]), tags(config), tuple(part for part in parts if part), scale)
 
 
-def title(line: Line) -> str:
-    config, shape = line.config, line.runs[0][1].shape
-    return f"{config.data.name}, {config.stream.tasks} tasks, {shape['way']}-way {shape['shots']}-shot"
-
-
-def tags(config: RunConfig) -> tuple[str, ...]:
-    held_out = config.stream.validation_classes
-    return (
-        f"{config.learner.name} on {config.backbone.name}",
-        f"{config.epochs} epochs of {config.train.episodes} steps a session",
-        *([f"{held_out} validation classes for unseen ones"] if held_out else []),
-        *([f"schedule scaled by {config.scale}"] if config.scale != 1 else []),
-    )
-
-
-def _results(chosen: Sequence[Line], number: int) -> Part:
+def _results(chosen: Sequence[Line], number: int, missing: str) -> Part:
     tables = tuple(accuracy_table(chosen, metric, f"{number}-{metric}") for metric in METRICS)
     caption = (
         "Accuracy by session. Bars: 95 % over episodes; thin lines: single runs; dashed and dotted: joint training."
     )
-    return Part("Accuracy", "", tables, (Picture(f"{number}-curves", caption, curves(chosen)),))
+    return Part("Accuracy", missing, tables, (Picture(f"{number}-curves", caption, curves(chosen)),))
 
 
 def _forgetting(chosen: Sequence[Line], number: int) -> Part | None:
@@ -144,7 +134,7 @@ def _losses(chosen: Sequence[Line], where: Where, number: int) -> Part | None:
 
 
 def _overview(settings: Sequence[Sequence[Line]]) -> Section | None:
-    """Settings that differ in data set and shots alone stand beside each other."""
+    """Settings of one schedule beside each other: they differ in data set and shots, or in what their rows say."""
     groups: dict[str, list[Sequence[Line]]] = {}
     for part in settings:
         config = part[0].config

@@ -43,7 +43,7 @@ def find_runs(folders: Sequence[Path]) -> list[Found]:
         for name in TRACES
         for path in folder.resolve().rglob(name)
     }
-    found = [_read(path, traces[path]) for path in sorted(traces)]
+    found = [_without_place(_read(path, traces[path])) for path in sorted(traces)]
     if not found:
         raise InputError(f"no run in {', '.join(map(str, folders))}: name the --out folder of a run")
     return _once(found)
@@ -65,6 +65,11 @@ def _read(folder: Path, place: str) -> Found:
         return Found(folder, place, "failed" if failure else NO_RESULTS, config, remark=failure or _last_sign(folder))
     state = "failed" if failure and results.status != "finished" else results.status
     return Found(folder, place, state, config, results, "" if state == "finished" else failure or _last_sign(folder))
+
+
+def _without_place(one: Found) -> Found:
+    """Messages name files in full."""
+    return replace(one, remark=one.remark.replace(str(one.folder), one.place))
 
 
 def _once(found: Sequence[Found]) -> list[Found]:

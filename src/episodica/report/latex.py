@@ -2,17 +2,19 @@
 
 from episodica.report.cells import MINUS, Cell, Row, Table
 
-ESCAPED = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    '"': "''",
-    MINUS: "$-$",
-    "±": r"$\pm$",
-    **{mark: f"\\{mark}" for mark in "&%$#_{}"},
-}
+ESCAPED = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        '"': "''",
+        MINUS: "$-$",
+        "±": r"$\pm$",
+        **{mark: f"\\{mark}" for mark in "&%$#_{}"},
+    }
+)
 
 
 def latex(table: Table) -> str:
@@ -37,7 +39,7 @@ def _row(row: Row, noted: bool) -> str:
 
 def escape(text: str) -> str:
     printable = "".join(mark if mark.isprintable() else " " for mark in text)
-    return "".join(ESCAPED.get(mark, mark) for mark in printable)
+    return printable.translate(ESCAPED)
 
 
 def _cell(cell: Cell) -> str:

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 from episodica.report.cells import Cell, Table
 
+ESCAPED = str.maketrans({"<": "&lt;", ">": "&gt;", "&": "&amp;", **{mark: f"\\{mark}" for mark in "\\|`*_[]#~$"}})
+
 
 def markdown(table: Table) -> str:
     heading = [table.first, *["runs"] * table.noted, *table.columns]
@@ -23,6 +25,4 @@ def _lines(rows: Sequence[Sequence[str]]) -> str:
 
 def escape(text: str) -> str:
     """Names come from folders: neither a column, nor a line, nor markup may begin in them."""
-    for mark in "\\|`*_[]<>&#":
-        text = text.replace(mark, f"\\{mark}" if mark not in "<>&" else {"<": "&lt;", ">": "&gt;", "&": "&amp;"}[mark])
-    return " ".join(text.split())
+    return " ".join(text.translate(ESCAPED).split())

@@ -57,7 +57,8 @@ def _differences(ours: RunConfig, theirs: RunConfig, where: Mapping[str, Path]) 
     try:
         apart = paired(first, second)
     except InputError as error:
-        return [Cell(word=f"cannot be paired: {error}"), Cell()]
+        told = str(error).replace(str(first), first.name).replace(str(second), second.name)
+        return [Cell(word=f"cannot be paired: {told}"), Cell()]
     return [Cell(100 * apart[m].mean, over_episodes=100 * apart[m].ci95, signed=True) for m in METRICS]
 
 

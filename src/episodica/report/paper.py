@@ -74,7 +74,7 @@ def _is(run: Run, setting: dict[str, Any]) -> bool:
     config, results = run
     about = {
         "dataset": results.dataset,
-        "tasks": results.tasks,
+        "tasks": setting["tasks"] if is_bound(config) else results.tasks,  # a bound stands where any stream ends
         "way": results.shape["way"],
         "shots": results.shape["shots"],
         "learner": results.learner,

@@ -5,23 +5,38 @@ from collections.abc import Sequence
 from rich import table as rich
 from rich.markup import escape
 
-from episodica.records.comparison import METRICS, Run, examined
-from episodica.report.aggregate import lines
+from episodica.records.comparison import METRICS, Run
+from episodica.report.aggregate import Line
 from episodica.report.cells import Cell, Table
+from episodica.report.settings import by_setting, tags
 from episodica.report.tables import accuracy_table, forgetting_table
 
 
 def results_tables(runs: Sequence[Run]) -> list[rich.Table]:
-    """For each way and number of shots three tables, a line a method: both accuracies and forgetting."""
-    return [_rich(table, title) for part in examined(runs) for table, title in _of_one_shape(part)]
+    """For each setting three tables, a line a method: both accuracies and forgetting."""
+    settings = by_setting(runs)
+    return [
+        _rich(table, f"{_setting(part, len(settings) > 1)}{heading}")
+        for part in settings
+        for table, heading in _of_one_setting(part)
+    ]
 
 
-def _of_one_shape(runs: Sequence[Run]) -> list[tuple[Table, str]]:
-    found, shape = lines(runs), runs[0][1].shape
-    tables = [accuracy_table(found, metric) for metric in METRICS]
+def _setting(part: Sequence[Line], among_others: bool) -> str:
+    """What the heading begins with: a shortened schedule always, the rest where there is another."""
+    config = part[0].config
+    learner, _, *more = tags(config)
+    words = [config.data.name, f"{config.stream.tasks} tasks", learner] if among_others else []
+    told = ", ".join([*words, *more])
+    return f"{told}: " if told else ""
+
+
+def _of_one_setting(part: Sequence[Line]) -> list[tuple[Table, str]]:
+    shape = part[0].runs[0][1].shape
+    tables = [accuracy_table(part, metric) for metric in METRICS]
     asked = f"{shape['way']}-way {shape['shots']}-shot accuracy"
     titled = [(table, table.title.replace("Accuracy", asked) + ", % ± 95 % interval") for table in tables]
-    lost = forgetting_table(found)
+    lost = forgetting_table(part)
     return [*titled, (lost, lost.title)] if lost else titled
 
 

@@ -10,13 +10,14 @@ from episodica.report.paper import Printed, paper_gap, paper_number
 
 def accuracy_table(lines: Sequence[Line], metric: str, name: str = "") -> Table:
     """A line a method: the shown sessions, the average of all sessions, and the gap to joint at the last."""
+    lines = [line for line in lines if line.has(metric)]
     shown = shown_sessions(max(line.last for line in lines))
     bounds = _episodes_of_bounds(lines, metric)
     gaps = [_heading(episodes, bounds) for episodes in bounds]
     rows = []
     for line in lines:
-        run = line.runs[0]
-        cells = [_cell(line.at(s, metric), paper_number(run, metric, s)) for s in shown]
+        run, stands = line.runs[0], [line.last] if line.bound else shown
+        cells = [_cell(line.at(s, metric), paper_number(run, metric, s) if s in stands else None) for s in shown]
         average = _cell(line.average(metric), paper_number(run, metric, "avg"))
         apart = [_gap(line, lines, metric, episodes) for episodes in bounds]
         rows.append(Row(line.name, (*cells, average, *apart), line.repeats, line.bound))

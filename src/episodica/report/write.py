@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from episodica.errors import InputError
 from episodica.records.files import write_text
 from episodica.report.build import build
 from episodica.report.content import Part, Report
@@ -23,7 +24,12 @@ INTRODUCTION = (
 
 
 def write_report(folders: Sequence[Path], out: Path, *, images: bool = False, maps: bool = False) -> Path:
-    report = build(find_runs(folders), images, maps)
+    found = find_runs(folders)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot write to {out}: {error.strerror}; choose another folder with --out") from None
+    report = build(found, images, maps)
     for table in report.tables:
         write_text(out / "tables" / f"{table.name}.csv", as_csv(table))
         write_text(out / "tables" / f"{table.name}.tex", latex(table))

@@ -33,3 +33,14 @@ def test_forgetting_begins_with_the_second_session(make_run):
 
 def test_joint_training_alone_is_shown(make_run):
     assert any("70.0±0.0" in row for row in shown(make_run("joint", 0.7)))
+
+
+def test_a_heading_says_what_sets_its_runs_apart(make_run):
+    def titles(*runs) -> set[str]:
+        return {str(table.title).partition(": ")[0] for table in results_tables(runs)}
+
+    assert all(title.startswith(("3-way", "Forgetting")) for title in titles(make_run("ft")))
+    assert titles(make_run("ft", scale=0.5)) == {"schedule scaled by 0.5"}
+    assert titles(make_run("ft"), make_run("ft", **{"stream.tasks": 2})) == {
+        f"glyphs, {tasks} tasks, protonet on conv4" for tasks in (2, 3)
+    }

@@ -10,6 +10,7 @@ from episodica.report.aggregate import lines
 from episodica.report.cells import Cell, Row, Table, shown
 from episodica.report.csv import as_csv
 from episodica.report.latex import escape, latex
+from episodica.report.markdown import escape as markdown_escape
 from episodica.report.markdown import markdown
 from episodica.report.tables import accuracy_table, forgetting_table
 
@@ -52,6 +53,15 @@ def test_the_papers_number_and_the_difference_stand_beside_ours(make_cifar_run):
     assert table.rows[0].cells[0].source == "table 3 (tab:compare_CL_methods) of the main text, row erd, session 2"
 
 
+def test_the_papers_bound_stands_where_ours_does(make_cifar_run):
+    """A bound of 16 tasks has no number of the paper's bound of 4, not even after session 4."""
+    of_4, of_16 = (
+        accuracy_table(lines([make_cifar_run("joint", **{"stream.tasks": tasks})]), "meta_test") for tasks in (4, 16)
+    )
+    assert [cell.paper for cell in of_4.rows[0].cells[:4]] == [None, None, None, 55.4]
+    assert [cell.paper for cell in of_16.rows[0].cells[:4]] == [None] * 4
+
+
 def test_forgetting_has_no_line_for_a_bound(make_run):
     table = forgetting_table(lines([make_run("ft"), make_run("joint")]))
     assert table is not None
@@ -86,6 +96,10 @@ def test_hostile_names_stay_names():
     drawn = latex(table)
     assert "\\input" not in drawn.replace("\\textbackslash{}input", "")
     assert drawn.count("\\\\\n") == 2
+
+
+def test_markdown_escapes_every_special_mark_once():
+    assert markdown_escape("<b> & a_b|c *d* $x$") == r"&lt;b&gt; &amp; a\_b\|c \*d\* \$x\$"
 
 
 def test_latex_escapes_every_special_mark():

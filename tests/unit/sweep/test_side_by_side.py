@@ -11,6 +11,7 @@ import torch
 
 from conformance.tiny import outcome, tiny
 from episodica.config import RunConfig
+from episodica.sweep.executor import Outcome
 from episodica.sweep.in_turn import InTurn
 from episodica.sweep.side_by_side import SideBySide, local, processes_for
 
@@ -54,25 +55,32 @@ def test_fused_kernels_get_all_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_results_events_and_files_are_those_of_runs_one_after_another(tmp_path: Path) -> None:
-    good, bad = grid(), tiny({"threads": None, "data.per_class": 9})
+    good, bad = tiny({"threads": None}), tiny({"threads": None, "data.per_class": 9})
     events: list[tuple[str, Mapping[str, Any]]] = []
     found = SideBySide(processes=2).run(
-        [good[0], bad, good[1]],
+        [bad, good],
         tmp_path / "both",
         lambda config: lambda event: events.append((config.run_id, event)),
         never,
     )
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    expected = InTurn().run([good[0], bad, good[1]], tmp_path / "one", ignoring, never)
+    expected = InTurn().run([bad, good], tmp_path / "one", ignoring, never)
     torch.set_num_threads(threads)
-    assert [config.run_id for config, _ in found.finished] == [config.run_id for config in good]
+    assert [config.run_id for config, _ in found.finished] == [good.run_id]
     assert [(config.run_id, str(e)) for config, e in found.failed] == [(bad.run_id, str(e)) for _, e in expected.failed]
     assert not found.interrupted
-    for config in good:
-        assert outcome(tmp_path / "both" / config.run_id) == outcome(tmp_path / "one" / config.run_id)
-        assert [e["event"] for run, e in events if run == config.run_id][-1] == "finished"
-        assert json.loads((tmp_path / "both" / config.run_id / "env.json").read_text())["threads"] == 1
+    assert outcome(tmp_path / "both" / good.run_id) == outcome(tmp_path / "one" / good.run_id)
+    assert [e["event"] for run, e in events if run == good.run_id][-1] == "finished"
+    assert json.loads((tmp_path / "both" / good.run_id / "env.json").read_text())["threads"] == 1
+
+
+def test_runs_are_listed_in_the_order_in_which_they_were_given() -> None:
+    first, second = grid()
+    outcome = Outcome()
+    for config in (second, first):
+        outcome.note(config, RuntimeError("full disk"))
+    assert [config for config, _ in outcome.in_order_of([first, second]).failed] == [first, second]
 
 
 def test_a_killed_process_is_a_failed_run_and_a_wish_to_stop_is_heard(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from episodica.config import RunConfig
 from episodica.records.comparison import METRICS
 from episodica.report.aggregate import Line
 from episodica.report.figures.canvas import colours, grid, styled
@@ -26,22 +27,43 @@ def curves(lines: Sequence[Line], title: str = "") -> Any:
 
 
 @styled
-def arrangement(settings: Sequence[Sequence[Line]]) -> Any:
-    """A row a data set; columns: seen and unseen classes for each number of shots, as in the paper's large figure."""
-    datasets = list(dict.fromkeys(lines[0].config.data.name for lines in settings))
-    shots = sorted({lines[0].config.shape.shots for lines in settings})
-    figure, panels = grid(len(datasets), 2 * len(shots), 3.2, 2.7)
+def arrangement(settings: Sequence[Sequence[Line]], title: str = "") -> Any:
+    """Seen and unseen classes for each number of shots beside each other, as in the paper's large figure; a row for
+    all that settings differ in besides, such as the data set."""
+    places = [_row(lines) for lines in settings]
+    rows, shots = list(dict.fromkeys(places)), sorted({_shots(lines) for lines in settings})
+    names = _row_names([settings[places.index(row)][0].config for row in rows])
+    figure, panels = grid(len(rows), 2 * len(shots), 3.2, 2.7)
     for axes in panels.flat:
         axes.set_axis_off()
-    for lines in settings:
-        config = lines[0].config
-        row, column = datasets.index(config.data.name), 2 * shots.index(config.shape.shots)
+    for lines, place in zip(settings, places, strict=True):
+        row, column = rows.index(place), 2 * shots.index(_shots(lines))
         for axes, metric in zip(panels[row][column:], ARRANGED, strict=False):
             axes.set_axis_on()
             panel(axes, lines, metric)
-            axes.set_title(f"{config.data.name}, {config.shape.shots}-shot, {METRICS[metric].split(' ')[0]}")
+            axes.set_title(f"{names[row]}, {_shots(lines)}-shot, {METRICS[metric].split(' ')[0]}", fontsize=9)
+        panels[row][column].set_ylabel("accuracy, %")
     legend(figure, list(panels.flat))
+    if title:
+        figure.suptitle(title, fontsize=11)
     return figure
+
+
+def _shots(lines: Sequence[Line]) -> int:
+    return lines[0].runs[0][1].shape["shots"]
+
+
+def _row(lines: Sequence[Line]) -> str:
+    """All that decides in which row a setting stands; what was examined counts, not what was trained."""
+    way = lines[0].runs[0][1].shape["way"]
+    return str([way, *((path, value) for path, value in lines[0].setting.items() if path != "shape.shots")])
+
+
+def _row_names(configs: Sequence[RunConfig]) -> list[str]:
+    """The data set, and what else of the usual axes is not the same in all rows."""
+    words = [(c.data.name, f"{c.stream.tasks} tasks", c.learner.name, c.backbone.name) for c in configs]
+    told = [place for place, column in enumerate(zip(*words, strict=True)) if not place or len(set(column)) > 1]
+    return [", ".join(row[place] for place in told) for row in words]
 
 
 def panel(axes: Any, lines: Sequence[Line], metric: str) -> None:

@@ -31,7 +31,7 @@ function powersBetween(low, high) {
   return ticks;
 }
 
-// A series is {name, colour, dashed, flat, points: [[x, y, half width of its interval]]}; a flat one is a level.
+// A series is {name, colour, stroke, flat, points: [[x, y, half width of its interval]]}; a flat one is a level.
 export class Chart {
   constructor({ title, xName, share = false, whole = false }) {
     Object.assign(this, { title, xName, share, whole, series: [], marks: [], cursor: null, far: 1 });
@@ -122,9 +122,9 @@ export class Chart {
     return svg('polygon', { class: `band c${colour}`, points: outline.map((at) => at.join()).join(' ') });
   }
 
-  line({ colour, dashed, flat, points }, left, right) {
+  line({ colour, stroke = '', flat, points }, left, right) {
     const level = points[points.length - 1][1];
-    const kind = `line c${colour}${dashed ? ' dashed' : ''}${flat ? ' flat' : ''}`;
+    const kind = `line c${colour} ${stroke}${flat ? ' flat' : ''}`;
     if (flat) return svg('path', { class: kind, d: `M${left} ${this.y(level)}H${right}` });
     const parts = points.map(([x, y], i) => `${i && !this.crosses(points[i - 1][0], x) ? 'L' : 'M'}${this.x(x).toFixed(1)} ${this.y(y).toFixed(1)}`);
     return svg('path', { class: kind, d: parts.join('') });
@@ -177,7 +177,7 @@ export class Chart {
     this.reading.replaceChildren(
       el('b', {}, `${this.xName} ${at}`),
       ...this.valuesAt(at).slice(0, 12).map(([one, value]) => (
-        el('span', {}, el('i', { class: `swatch c${one.colour}${one.dashed ? ' dashed' : ''}` }), el('em', {}, one.name), el('b', {}, value))
+        el('span', {}, el('i', { class: `swatch c${one.colour} ${one.stroke ?? ''}` }), el('em', {}, one.name), el('b', {}, value))
       )),
     );
     const right = x > this.root.clientWidth / 2;

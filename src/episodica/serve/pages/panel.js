@@ -98,7 +98,7 @@ export class RunPanel {
       speed: run.speed === null ? '–' : `${number(run.speed)} steps/s`,
       'time left': run.state === 'running' ? duration(run.left) : '–',
       trained: duration(run.trained),
-      forgetting: last(run.curves.forgetting) === null || !run.curves.forgetting.length ? '–' : `${percent(last(run.curves.forgetting))} %`,
+      forgetting: last(run.curves.forgetting) === null || !run.curves.forgetting.length ? '–' : `${percent(last(run.curves.forgetting))} points`,
       'last change': ago(run.changed),
     };
     if (!this.values) {
@@ -114,12 +114,12 @@ function sessionTable(curves) {
     String(session), plusMinus(curves.meta_test[i]), plusMinus(curves.seen[i]),
     curves.forgetting[i] === null ? '–' : percent(curves.forgetting[i]),
   ]);
-  return table(['session', 'unseen, %', 'seen, %', 'forgetting, %'], rows, 'Accuracy by session');
+  return table(['session', 'unseen, %', 'seen, %', 'forgetting, points'], rows, 'Accuracy by session');
 }
 
 function legend(list, series, value) {
   list.replaceChildren(...series.map((one) => (
-    el('li', {}, el('i', { class: `swatch c${one.colour}${one.dashed ? ' dashed' : ''}` }), `${one.name} `, el('b', {}, value(one)))
+    el('li', {}, el('i', { class: `swatch c${one.colour} ${one.stroke ?? ''}` }), `${one.name} `, el('b', {}, value(one)))
   )));
 }
 
@@ -133,7 +133,7 @@ export class ComparePanel {
     this.term = el('select', { id: 'term', onchange: () => this.drawLoss() });
     this.loss = lossChart('Loss by step');
     this.results = new Part('Results', (rows) => table(
-      ['run', 'state', 'unseen, %', 'seen, %', 'mean unseen, %', 'forgetting, %', 'steps/s', 'trained'], rows, 'Results'));
+      ['run', 'state', 'unseen, %', 'seen, %', 'mean unseen, %', 'forgetting, points', 'steps/s', 'trained'], rows, 'Results'));
     this.differences = new Part('Differences', ({ names, rows }) => (
       rows.length ? table(['field', ...names], rows, 'Settings that differ') : el('p', {}, 'The configs are the same.')));
     this.root = el('article', {},
@@ -149,7 +149,7 @@ export class ComparePanel {
     setText(this.note, runs.length > shown.length ? `The first ${MOST_COMPARED} are drawn.` : 'Bounds are dashed levels.');
     this.note.hidden = runs.length === shown.length && !shown.some((run) => run.bound);
     this.named = unique(shown);
-    const styled = shown.map((run, i) => ({ run, name: this.named[i], colour: i % COLOURS, dashed: i >= COLOURS || run.bound }));
+    const styled = shown.map((run, i) => ({ run, name: this.named[i], colour: i % COLOURS, stroke: run.bound ? 'dashed' : i >= COLOURS ? 'dotted' : '' }));
     const far = Math.max(...shown.map((run) => (run.bound ? 1 : run.sessions || 1)));
     for (const [metric, chart] of Object.entries(this.charts)) {
       const level = (run) => run.bound && far > 1;
@@ -165,8 +165,8 @@ export class ComparePanel {
     const now = JSON.stringify(styled.map(({ run, name }) => [run.id, name, run.state]));
     if (now === this.legendShown) return;
     this.legendShown = now;
-    this.legend.replaceChildren(...styled.map(({ run, name, colour, dashed }) => (
-      el('li', {}, el('i', { class: `swatch c${colour}${dashed ? ' dashed' : ''}` }), `${name} `,
+    this.legend.replaceChildren(...styled.map(({ run, name, colour, stroke }) => (
+      el('li', {}, el('i', { class: `swatch c${colour} ${stroke}` }), `${name} `,
         el('button', { class: 'forget', 'aria-label': `Take ${name} out`, onclick: () => this.forget(run.id) }, '×')))));
   }
 

@@ -1,0 +1,51 @@
+"""Which lines stand in one table: those of one setting. What differs in more than method and memory does not."""
+
+import json
+from collections.abc import Sequence
+
+from episodica.config import RunConfig
+from episodica.records.comparison import Run, examined
+from episodica.report.aggregate import Line, lines
+from episodica.report.paper import place_in_paper
+
+
+def by_setting(runs: Sequence[Run]) -> list[list[Line]]:
+    """Lines in the paper's order, bounds last, for each setting and each shape that was examined."""
+    settings: dict[str, list[Line]] = {}
+    for part in examined(runs):
+        for line in sorted(lines(part), key=lambda line: (line.bound, place_in_paper(line.config))):
+            key = json.dumps([line.setting, line.runs[0][1].shape], sort_keys=True)
+            settings.setdefault(key, []).append(line)
+    return _with_lent_bounds([_named_apart(part) for part in settings.values()])
+
+
+def _with_lent_bounds(settings: Sequence[Sequence[Line]]) -> list[list[Line]]:
+    """Where a setting has no bound, that of another stream of the same classes stands in, for unseen classes."""
+    bounds = [line for part in settings for line in part if line.bound]
+    return [[*part, *(bound.lend(part[0]) for bound in bounds if _lacks(part, bound))] for part in settings]
+
+
+def _lacks(part: Sequence[Line], bound: Line) -> bool:
+    own = any(line.bound for line in part)
+    asked = [line.runs[0][1].shape for line in (part[0], bound)]
+    return not own and asked[0] == asked[1] and bound.bounds(part[0], "meta_test")
+
+
+def _named_apart(part: Sequence[Line]) -> list[Line]:
+    """Names say what differs within the section only."""
+    return lines([run for line in part for run in line.runs])
+
+
+def title(line: Line) -> str:
+    config, shape = line.config, line.runs[0][1].shape
+    return f"{config.data.name}, {config.stream.tasks} tasks, {shape['way']}-way {shape['shots']}-shot"
+
+
+def tags(config: RunConfig) -> tuple[str, ...]:
+    held_out = config.stream.validation_classes
+    return (
+        f"{config.learner.name} on {config.backbone.name}",
+        f"{config.epochs} epoch{'s' * (config.epochs > 1)} of {config.train.episodes} steps a session",
+        *([f"{held_out} validation classes for unseen ones"] if held_out else []),
+        *([f"schedule scaled by {config.scale}"] if config.scale != 1 else []),
+    )
