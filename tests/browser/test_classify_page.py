@@ -1,12 +1,12 @@
 """The page of `episodica serve` in a real browser: upload, classify, add, remove, what goes wrong, keyboard, phone."""
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from PIL import Image
-from playwright.sync_api import Browser, FilePayload, Locator, Page, expect
+from playwright.sync_api import FilePayload, Locator, Page, expect
 
 from episodica.classifier.model_folder import ModelFolder
 from episodica.data.glyph_drawing import draw
@@ -39,18 +39,6 @@ def folder(make_model: Callable[[Path], ModelFolder], tmp_path: Path) -> ModelFo
 @pytest.fixture
 def url(folder: ModelFolder, serving: Callable[[App], str]) -> str:
     return serving(guarded(folder))
-
-
-@pytest.fixture
-def forgiving(browser: Browser) -> Iterator[Page]:
-    """A page that may be refused things, which browsers report as errors, but may not go wrong by itself."""
-    page = browser.new_page(viewport={"width": 1280, "height": 800})
-    wrong: list[str] = []
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
-    yield page
-    page.close()
-    assert all("Failed to load resource" in text for text in wrong), wrong
 
 
 def cards(page: Page) -> Locator:

@@ -24,6 +24,13 @@ app = App(
 )
 
 
+def announce_page(what: str, place: str, token: str | None) -> None:
+    """Where a page is, and how a browser is let in."""
+    screen.print(f"{what} {place}", soft_wrap=True)
+    if token is not None:
+        screen.print(f"Open {place}?token=... with your token once; the browser keeps it.", soft_wrap=True)
+
+
 def exit_code(error: BaseException) -> int:
     if isinstance(error, FolderInUse):
         return IN_USE

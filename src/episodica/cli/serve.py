@@ -7,7 +7,7 @@ from cyclopts import Parameter
 from rich.markup import escape
 
 from episodica.classifier.model_folder import ModelFolder
-from episodica.cli.screen import OK, app, screen
+from episodica.cli.screen import OK, announce_page, app, screen
 
 
 @app.command
@@ -35,10 +35,7 @@ def serve(
     folder = ModelFolder(model.resolve())
     application = guarded(folder, host, token)
     listener = bind(host, port)
-    place = address(listener, host)
-    screen.print(f"The model {escape(str(model))} answers at {place}", soft_wrap=True)
-    if token is not None:
-        screen.print(f"Open {place}?token=... with your token once; the browser keeps it.", soft_wrap=True)
+    announce_page(f"The model {escape(str(model))} answers at", address(listener, host), token)
     screen.print("Ctrl-C ends it.")
     listen(lambda stopping: application, listener)
     return OK

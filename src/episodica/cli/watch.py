@@ -7,7 +7,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 from rich.markup import escape
 
-from episodica.cli.screen import OK, app, screen
+from episodica.cli.screen import OK, announce_page, app, screen
 from episodica.errors import InputError
 
 PORT = Number(gte=0, lte=65535)
@@ -40,10 +40,7 @@ def watch(
     need_web()
     check_binding(host, token)
     listener = bind(host, port)
-    place = address(listener, host)
-    screen.print(f"The runs in {escape(str(folder))} are shown at {place}", soft_wrap=True)
-    if token is not None:
-        screen.print(f"Open {place}?token=... with your token once; the browser keeps it.", soft_wrap=True)
+    announce_page(f"The runs in {escape(str(folder))} are shown at", address(listener, host), token)
     screen.print("Ctrl-C ends the page; runs go on.")
     serve(lambda stopping: live_app(folder, host, token, stopping), listener)
     screen.print("The page has ended.")
