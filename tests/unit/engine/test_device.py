@@ -6,6 +6,8 @@ from torch import Tensor, nn
 
 from episodica.engine.device import computing, describe_environment, reduced_precision
 from episodica.errors import InputError
+from episodica.learners.protonet import ProtoNet
+from episodica.learners.relationnet import RelationNet
 from episodica.models.conv4 import Conv4
 from episodica.rng import seeded
 
@@ -14,6 +16,8 @@ CPU = torch.device("cpu")
 
 class Probe(nn.Module):
     """Notes whether autocast is on, and passes on what it gets in a smaller precision."""
+
+    autocast: bool | None = None
 
     def forward(self, x: Tensor) -> Tensor:
         self.autocast = torch.is_autocast_enabled("cpu")
@@ -25,11 +29,17 @@ def test_the_backbone_alone_computes_in_reduced_precision_and_gives_fp32() -> No
         backbone = Conv4()
     images = torch.zeros(2, 3, 8, 8)
     backbone.blocks = nn.Sequential(probe := Probe())
+
+    def last_of_all(images: Tensor) -> Tensor:
+        return backbone.maps(images)[-1]
+
     for reduced in (torch.bfloat16, None):
         backbone.reduced = reduced
-        assert backbone(images).dtype == backbone.maps(images)[-1].dtype == torch.float32
-        assert probe.autocast == (reduced is not None)
-        assert not torch.is_autocast_enabled("cpu")
+        for embed in (backbone, ProtoNet(backbone=backbone).embed, RelationNet(backbone=backbone).embed, last_of_all):
+            probe.autocast = None
+            assert embed(images).dtype == torch.float32
+            assert probe.autocast == (reduced is not None)
+            assert not torch.is_autocast_enabled("cpu")
 
 
 def test_reduced_precision_is_for_cuda_alone() -> None:
