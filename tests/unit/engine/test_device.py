@@ -1,10 +1,14 @@
 """What computes, and how it is recorded."""
 
+import ctypes
+import subprocess
+import sys
+
 import pytest
 import torch
 from torch import Tensor, nn
 
-from episodica.engine.device import computing, describe_environment, reduced_precision
+from episodica.engine.device import computing, describe_environment, keep_freed_memory, reduced_precision
 from episodica.errors import InputError
 from episodica.learners.protonet import ProtoNet
 from episodica.learners.relationnet import RelationNet
@@ -63,3 +67,37 @@ def test_products_are_in_full_fp32_while_a_run_computes_and_as_before_afterwards
     assert environment["matmul"] == "highest"
     assert environment["cudnn"] == {"benchmark": False, "deterministic": True, "allow_tf32": False}
     assert environment["precision"] == "fp32"
+
+
+SPY = """
+import ctypes
+asked, look_up = [], ctypes.CDLL.__getattr__
+ctypes.CDLL.__getattr__ = lambda library, name: asked.append(name) or look_up(library, name)
+import episodica.cli, episodica.api
+from episodica.engine.device import keep_freed_memory
+assert "mallopt" not in asked, "on import"
+keep_freed_memory()
+assert "mallopt" in asked, "by the command"
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the setting is one of glibc")
+def test_the_allocator_is_left_alone_until_the_command_asks() -> None:
+    done = subprocess.run([sys.executable, "-c", SPY], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_glibc_is_told_to_keep_large_blocks_and_others_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[int, int]] = []
+
+    class Libc:
+        def mallopt(self, what: int, value: int) -> None:
+            told.append((what, value))
+
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: Libc())
+    for platform, libc in (("darwin", ""), ("linux", ""), ("linux", "glibc")):
+        assert told == []
+        monkeypatch.setattr("sys.platform", platform)
+        monkeypatch.setattr("platform.libc_ver", lambda libc=libc: (libc, ""))
+        keep_freed_memory()
+    assert told == [(-4, 0), (-1, 2**31 - 1)]  # no maps; never give back
