@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import field
 from functools import partial
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import numpy as np
@@ -176,25 +176,27 @@ def make_model() -> Callable[[Path], ModelFolder]:
 
 
 @pytest.fixture
-def serving() -> Iterator[Callable[[App], str]]:
-    """Serves an application on a free port of this machine until the end of the test, and gives its address."""
+def serving() -> Iterator[Callable[..., str]]:
+    """Serves applications on free ports until the end of the test; streams without an end must heed `stopping`."""
     import uvicorn
 
-    running: list[tuple[uvicorn.Server, Thread]] = []
+    running: list[tuple[uvicorn.Server, Thread, Event]] = []
 
-    def serve(app: App) -> str:
+    def serve(app: App, stopping: Event | None = None) -> str:
         listener = bind("localhost", 0)
         server = uvicorn.Server(uvicorn.Config(app, log_level="error", ws="none"))
         thread = Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
-        running.append((server, thread))
+        running.append((server, thread, stopping or Event()))
         return address(listener, "localhost")
 
     yield serve
-    for server, _ in running:
+    for server, _, stopping in running:
+        stopping.set()
         server.should_exit = True
-    for _, thread in running:
-        thread.join()
+    for _, thread, _ in running:
+        thread.join(10)
+        assert not thread.is_alive()
 
 
 @pytest.fixture(scope="session")

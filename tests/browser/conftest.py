@@ -34,7 +34,8 @@ def watched(browser: Browser, *, pardoned: str | None = None) -> Iterator[Page]:
 
 
 @pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
+def page(browser: Browser, serving: object) -> Iterator[Page]:
+    """Closed before the servers stop, which it would complain about."""
     with watched(browser) as page:
         yield page
 

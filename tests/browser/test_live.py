@@ -1,21 +1,19 @@
 """The live page in a browser: it moves, compares, obeys the keyboard and fits a phone."""
 
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 
 pytest.importorskip("uvicorn")
 
-import uvicorn
 from playwright.sync_api import Browser, Page, expect
 
 from conformance.conftest import image_cache
 from conformance.tiny import SESSIONS, TINY, tiny
 from episodica.engine.run import run_one
-from episodica.serve.listen import address, bind
 from episodica.serve.live import live_app
 from unit.serve.fake_run import FakeRun
 
@@ -23,24 +21,14 @@ __all__ = ["image_cache"]
 
 
 @pytest.fixture
-def address_of() -> Iterator[Callable[..., str]]:
+def address_of(serving: Callable[..., str]) -> Callable[..., str]:
     """A server for a folder that looks often, until the end of the test."""
-    running: list[tuple[uvicorn.Server, threading.Thread]] = []
 
     def serve(folder: Path, token: str | None = None) -> str:
-        listener = bind("localhost", 0)
-        app = live_app(folder, token=token, stopping=lambda: server.should_exit, between=0.1)
-        server = uvicorn.Server(uvicorn.Config(app, log_level="error", ws="none"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        running.append((server, thread))
-        return address(listener, "localhost")
+        stopping = Event()
+        return serving(live_app(folder, token=token, stopping=stopping.is_set, between=0.1), stopping)
 
-    yield serve
-    for server, thread in running:
-        server.should_exit = True
-        thread.join(10)
-        assert not thread.is_alive()
+    return serve
 
 
 @pytest.fixture
@@ -235,7 +223,7 @@ def test_the_token_is_asked_once_and_leaves_the_address(page, address_of, runs):
 
 def test_a_real_run(page, address_of, tmp_path):
     page.goto(address_of(tmp_path))
-    run = threading.Thread(target=run_one, args=(tiny({**TINY, "kernels": "torch"}), tmp_path, lambda event: None))
+    run = Thread(target=run_one, args=(tiny({**TINY, "kernels": "torch"}), tmp_path, lambda event: None))
     run.start()
     expect(page.locator("#panel .badge")).to_have_text("finished", timeout=60_000)
     run.join()

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
+from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table
 
@@ -49,7 +50,7 @@ def show(
 
 
 def _history(state: ModelState) -> Table:
-    table = Table("when", "what", "classes", "accuracy", "few-shot", "unseen", "forgetting")
+    table = Table("when", "what", "classes", "accuracy", "few-shot", "unseen", "forgetting", box=SIMPLE_HEAD, padding=0)
     for step in state.history:
         found = step.measured
         numbers = (found.accuracy, found.few_shot, found.unseen, found.forgetting) if found else (None,) * 4
@@ -61,7 +62,7 @@ def _history(state: ModelState) -> Table:
 
 
 def _classes(state: ModelState) -> Table:
-    table = Table("class", "how", "call", "images", "held out")
+    table = Table("class", "how", "call", "images", "held out", box=SIMPLE_HEAD, padding=0)
     for stored in state.classes:
         name, call = escape(printable(stored.name)), str(stored.session or "")
         table.add_row(name, KINDS[stored.kind], call, str(len(stored.images)), str(len(stored.held_out)))

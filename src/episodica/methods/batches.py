@@ -1,18 +1,13 @@
-"""Mini-batches with a growing classifier, for the baselines that do not learn from episodes.
+"""Batches of all seen classes, for classifiers that grow with them.
 
 A class's place in the classifier is its place in the order of arrival: past classes first, then the current ones.
 """
-
-from math import ceil
 
 import torch
 from torch import Generator, Tensor
 
 from episodica.engine.access import Access
-from episodica.types import Batch, Pool, Pools, Shape
-
-NO_EPISODES = ("train.lr", "train.decay", "train.parts", "train.bn")
-"""What only those who learn from episodes with the common optimiser use."""
+from episodica.types import Batch, Pool, Pools
 
 
 def arrived(pools: Pools) -> Pool:
@@ -39,11 +34,6 @@ def draw_of_each(pool: Pool, count: int, g: Generator) -> Tensor:
     keys = torch.rand(pool.rows.shape, generator=g).masked_fill(pool.rows < 0, torch.inf)
     places = torch.arange(count) % pool.counts[:, None]
     return pool.rows.gather(1, keys.argsort(dim=1).gather(1, places))
-
-
-def batch_steps(episodic: int, shape: Shape, size: int) -> int:
-    """As many batches as hold the images that an episodic method sees in its steps."""
-    return ceil(episodic * shape.episodes * shape.way * (shape.shots + shape.queries) / size)
 
 
 def features(access: Access, rows: Tensor) -> Tensor:
