@@ -8,6 +8,8 @@ import pytest
 
 from conformance.tiny import EPISODE, RUNNABLE, SESSIONS, STEPS, outcome, tiny
 from episodica.config import RunConfig
+from episodica.engine import trainer
+from episodica.engine.forward import Forward
 from episodica.engine.run import run_one
 from episodica.errors import Interrupted
 from episodica.models.conv4 import Conv4
@@ -20,7 +22,7 @@ UNAUGMENTED = {"augment.crop": "none", "augment.flip": False} | {
 }
 VARIANTS: dict[str, Mapping[str, Any]] = {
     "old embeddings cached": {**UNAUGMENTED, "train.epochs": 3},
-    "bank of views": {"augment.views": 2, "train.epochs": 3},
+    "bank of views": {"augment.views": 2, "train.epochs": 3, "data.per_class": 22},
     "tuning of podnet": {"method.name": "podnet", "method.tuning": 0.5, "method.batch": EPISODE},
     "exemplars in eiml": {
         "method.name": "eiml",
@@ -63,6 +65,21 @@ def test_stopping_at_the_first_and_last_step_and_in_the_evaluation_of_every_sess
     sessions = {session for session, _, _ in stopped}
     assert len(stopped) == 3 * len(sessions)
     assert outcome(tmp_path / config.run_id) == outcome(plain(config))
+
+
+@pytest.mark.parametrize("name", ["old embeddings cached", "bank of views"])
+def test_the_variants_that_are_about_kept_embeddings_keep_them(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = []
+
+    def forward(*given: Any, cache: bool, **how: Any) -> Forward:
+        kept.append(cache)
+        return Forward(*given, cache=cache, **how)
+
+    monkeypatch.setattr(trainer, "Forward", forward)
+    run_one(tiny(VARIANTS[name]), tmp_path, lambda event: None)
+    assert kept == [True] * SESSIONS
 
 
 def test_random_layers_of_a_backbone_draw_the_same_after_a_stop(scratch_registry: None, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from episodica.bench import data, evaluation, exam, pairs, peak, training
 from episodica.bench.arithmetic import Conv
 from episodica.bench.scene import DEFAULT, Scene
 from episodica.bench.training import Setting
+from episodica.engine.fused.build import library
 
 QUICK = ("--threads", 1, "--rounds", 1, "--steps", 1, "--clock", "cpu")
 
@@ -43,11 +44,37 @@ def test_everything_but_growth_is_shown_and_saved(tiny: None, command: Command, 
     assert "the peer spends" in said.out
 
 
-def test_a_part_is_printed_as_markdown(tiny: None, command: Command) -> None:
-    said = command("bench", "data", *QUICK, "--markdown")
+def test_a_part_is_printed_as_markdown_and_once(tiny: None, command: Command) -> None:
+    said = command("bench", "data", "data", *QUICK, "--markdown")
     assert said.code == 0, said.err
+    assert said.out.count("Images of a step, plain") == 1
     assert "| Images of a step, plain | ms | ratio | of peak |" in said.out
     assert "Relation" not in said.out
+
+
+def test_what_cannot_be_measured_is_said(
+    tiny: None, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "new" / "rows.json"
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    library.cache_clear()
+    said = command("bench", "data", *QUICK, "--json", file)
+    assert said.code == 0, said.err
+    assert "Plain torch alone is measured: there is no C++ compiler `no-such-compiler`" in said.err
+    saved = json.loads(file.read_text())
+    assert saved["machine"]["kernel_path"] == "torch"
+    assert not any("fused" in row["name"] for row in saved["rows"])
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured(
+    tiny: None, command: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    for place in (tmp_path, tmp_path / "file" / "rows.json"):
+        said = command("bench", "data", *QUICK, "--json", place)
+        assert said.code == 2
+        assert "cannot be written" in said.err
+        assert "measuring" not in said.err
 
 
 @pytest.mark.parametrize(

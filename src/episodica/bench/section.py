@@ -14,6 +14,3 @@ class Section:
     rows: Sequence[Row]
     notes: Sequence[str] = ()
     series: Mapping[str, Sequence[float]] = field(default_factory=dict)
-
-    def row(self, name: str) -> Row:
-        return next(row for row in self.rows if row.name == name)

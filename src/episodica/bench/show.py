@@ -47,13 +47,3 @@ def to_json(sections: Sequence[Section], machine: dict[str, Any], asked: dict[st
         "notes": {section.title: list(section.notes) for section in sections},
         "series": {section.title: dict(section.series) for section in sections if section.series},
     }
-
-
-def from_json(saved: dict[str, Any]) -> list[Section]:
-    """What `to_json` wrote, for pages that show it."""
-    rows: dict[str, list[Row]] = {title: [] for title in saved["notes"]}
-    for row in saved["rows"]:
-        rows[row["part"]].append(Row(**{key: value for key, value in row.items() if key != "part"}))
-    return [
-        Section(title, found, saved["notes"][title], saved["series"].get(title, {})) for title, found in rows.items()
-    ]

@@ -1,6 +1,8 @@
 """`episodica bench`: how fast this machine is with it."""
 
+import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,6 +16,7 @@ from episodica.bench.show import markdown, rendered, to_json
 from episodica.bench.timing import CLOCKS, Effort
 from episodica.cli.screen import OK, app, complaints, screen
 from episodica.engine.device import computing, describe_environment, keep_freed_memory
+from episodica.engine.fused.build import CannotBuild, library
 from episodica.errors import InputError
 from episodica.records.files import write_json
 
@@ -40,12 +43,16 @@ def bench(
     """
     if clock == "cpu" and threads != 1:
         raise InputError("--clock cpu adds up what all threads spend: it goes with --threads 1")
+    if json_file is not None:
+        _require_room_for(json_file)
     keep_freed_memory()
-    asked = {"what": what or parts.BY_DEFAULT, "rounds": rounds, "steps": steps, "clock": clock}
+    _say_what_is_missing()
+    chosen = tuple(dict.fromkeys(what)) or parts.BY_DEFAULT
+    asked = {"what": chosen, "rounds": rounds, "steps": steps, "clock": clock}
     effort, sections = Effort(rounds, steps, CLOCKS[clock]), []
     with computing(threads):
         machine = describe_environment(torch.device("cpu"), available_kernels()[-1])
-        for name in asked["what"]:
+        for name in chosen:
             complaints.print(f"measuring {name} ...")
             for section in parts.PARTS[name](effort):
                 sections.append(section)
@@ -53,7 +60,23 @@ def bench(
                     sys.stdout.write(markdown(section) + "\n")
                 else:
                     screen.print(rendered(section))
+                if json_file is not None:  # at once: whoever loses patience keeps what there is
+                    write_json(json_file, to_json(sections, machine, asked))
     if json_file is not None:
-        write_json(json_file, to_json(sections, machine, asked))
         complaints.print(f"The rows were written to {json_file}", soft_wrap=True)
     return OK
+
+
+def _require_room_for(file: Path) -> None:
+    """Before minutes of measuring, not after them."""
+    with suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+    if file.is_dir() or not file.parent.is_dir() or not os.access(file.parent, os.W_OK):
+        raise InputError(f"--json {file} cannot be written: name a file in a folder that is yours")
+
+
+def _say_what_is_missing() -> None:
+    try:
+        library()
+    except CannotBuild as error:
+        complaints.print(f"Plain torch alone is measured: {error}", soft_wrap=True, markup=False)

@@ -90,7 +90,8 @@ class AugmentConfig(Section):
     @property
     def random(self) -> bool:
         """Whether two views of one image can differ."""
-        return self.crop != "none" or self.flip or max(self.brightness, self.contrast, self.colour) > 0
+        cropped = self.crop == "resized" or (self.crop == "padded" and self.padding > 0)
+        return cropped or self.flip or max(self.brightness, self.contrast, self.colour) > 0
 
 
 class TrainConfig(Section):

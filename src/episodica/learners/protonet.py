@@ -6,6 +6,7 @@ There is nothing to learn but the embedding.
 
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from episodica.learners.learner import Learner
@@ -26,7 +27,8 @@ class ProtoNet(Learner, name="protonet"):
     def scores(self, prototypes: Tensor, queries: Tensor) -> Tensor:
         """-|q - c|^2 = 2 qc - |c|^2 - |q|^2, in fp32: the products are one batched matrix multiplication."""
         queries = queries.float()
-        products = queries @ prototypes.transpose(1, 2)  # [B, M, N]
+        with torch.autocast(queries.device.type, enabled=False):
+            products = queries @ prototypes.transpose(1, 2)  # [B, M, N]
         return 2 * products - prototypes.square().sum(-1)[:, None] - queries.square().sum(-1, keepdim=True)
 
     def meta_loss(self, scores: Tensor, labels: Tensor) -> Tensor:

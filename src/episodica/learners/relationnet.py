@@ -59,7 +59,7 @@ class RelationNet(Learner, name="relationnet"):
         )
 
     def embed(self, images: Tensor) -> Tensor:  # [M, 3, S, S] -> [M, C, side, side]
-        return self.backbone.blocks(images)
+        return self.backbone.last_maps(images)
 
     def prototypes(self, support: Tensor) -> Tensor:  # [B, N, K, *E] -> [B, N, K or 1, *E]
         if self.shots == "pairs":

@@ -46,10 +46,13 @@ class Backbone(nn.Module, Component, kind="backbone"):
             found = tuple(accumulate(self.blocks, lambda x, block: block(x), initial=images))[1:]
         return tuple(maps.float() for maps in found)
 
-    def forward(self, images: Tensor) -> Tensor:  # [M, 3, S, S] -> [M, *out_shape]
+    def last_maps(self, images: Tensor) -> Tensor:
+        """What the last block gives, in fp32. [M, *map_shape]"""
         with self._arithmetic(images):
-            maps = self.blocks(images)
-        return self.pool(maps.float())
+            return self.blocks(images).float()
+
+    def forward(self, images: Tensor) -> Tensor:  # [M, 3, S, S] -> [M, *out_shape]
+        return self.pool(self.last_maps(images))
 
     def _arithmetic(self, images: Tensor) -> torch.autocast:
         return torch.autocast(images.device.type, self.reduced, enabled=self.reduced is not None)

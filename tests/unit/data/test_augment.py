@@ -242,9 +242,10 @@ def test_global_random_state_is_untouched(how, seed):
     assert torch.equal(torch.get_rng_state(), before)
 
 
+@pytest.mark.parametrize("crop", [{}, {"crop": "padded", "padding": 0}])
 @pytest.mark.parametrize("size", [None, 8, 16])
-def test_without_randomness_augmented_is_plain_and_draws_nothing(size):
-    images, how, g = stored(3, 12), config(size=size, **OFF), seeded(0)
+def test_without_randomness_augmented_is_plain_and_draws_nothing(size, crop):
+    images, how, g = stored(3, 12), config(size=size, **{**OFF, **crop}), seeded(0)
     before = g.get_state()
     assert torch.equal(augmented(images, how, g), plain(images, how))
     assert torch.equal(g.get_state(), before)

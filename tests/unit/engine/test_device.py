@@ -1,11 +1,17 @@
 """What computes, and how it is recorded."""
 
+import ctypes
+import subprocess
+import sys
+
 import pytest
 import torch
 from torch import Tensor, nn
 
-from episodica.engine.device import computing, describe_environment, reduced_precision
+from episodica.engine.device import computing, describe_environment, keep_freed_memory, reduced_precision
 from episodica.errors import InputError
+from episodica.learners.protonet import ProtoNet
+from episodica.learners.relationnet import RelationNet
 from episodica.models.conv4 import Conv4
 from episodica.rng import seeded
 
@@ -14,6 +20,8 @@ CPU = torch.device("cpu")
 
 class Probe(nn.Module):
     """Notes whether autocast is on, and passes on what it gets in a smaller precision."""
+
+    autocast: bool | None = None
 
     def forward(self, x: Tensor) -> Tensor:
         self.autocast = torch.is_autocast_enabled("cpu")
@@ -25,11 +33,17 @@ def test_the_backbone_alone_computes_in_reduced_precision_and_gives_fp32() -> No
         backbone = Conv4()
     images = torch.zeros(2, 3, 8, 8)
     backbone.blocks = nn.Sequential(probe := Probe())
+
+    def last_of_all(images: Tensor) -> Tensor:
+        return backbone.maps(images)[-1]
+
     for reduced in (torch.bfloat16, None):
         backbone.reduced = reduced
-        assert backbone(images).dtype == backbone.maps(images)[-1].dtype == torch.float32
-        assert probe.autocast == (reduced is not None)
-        assert not torch.is_autocast_enabled("cpu")
+        for embed in (backbone, ProtoNet(backbone=backbone).embed, RelationNet(backbone=backbone).embed, last_of_all):
+            probe.autocast = None
+            assert embed(images).dtype == torch.float32
+            assert probe.autocast == (reduced is not None)
+            assert not torch.is_autocast_enabled("cpu")
 
 
 def test_reduced_precision_is_for_cuda_alone() -> None:
@@ -53,3 +67,37 @@ def test_products_are_in_full_fp32_while_a_run_computes_and_as_before_afterwards
     assert environment["matmul"] == "highest"
     assert environment["cudnn"] == {"benchmark": False, "deterministic": True, "allow_tf32": False}
     assert environment["precision"] == "fp32"
+
+
+SPY = """
+import ctypes
+asked, look_up = [], ctypes.CDLL.__getattr__
+ctypes.CDLL.__getattr__ = lambda library, name: asked.append(name) or look_up(library, name)
+import episodica.cli, episodica.api
+from episodica.engine.device import keep_freed_memory
+assert "mallopt" not in asked, "on import"
+keep_freed_memory()
+assert "mallopt" in asked, "by the command"
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the setting is one of glibc")
+def test_the_allocator_is_left_alone_until_the_command_asks() -> None:
+    done = subprocess.run([sys.executable, "-c", SPY], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_glibc_is_told_to_keep_large_blocks_and_others_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[int, int]] = []
+
+    class Libc:
+        def mallopt(self, what: int, value: int) -> None:
+            told.append((what, value))
+
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: Libc())
+    for platform, libc in (("darwin", ""), ("linux", ""), ("linux", "glibc")):
+        assert told == []
+        monkeypatch.setattr("sys.platform", platform)
+        monkeypatch.setattr("platform.libc_ver", lambda libc=libc: (libc, ""))
+        keep_freed_memory()
+    assert told == [(-4, 0), (-1, 2**31 - 1)]  # no maps; never give back

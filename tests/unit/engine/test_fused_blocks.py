@@ -186,6 +186,41 @@ def test_what_is_not_a_number_stays_visible(kind):
     assert fused(kind, block)(draw(kind, 2, 8, 8))[:, 5].isnan().all()
 
 
+@either
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_single_value_that_is_not_finite_reaches_what_it_reaches_in_torch(kind, value):
+    block, pixels = plain_block(kind).eval(), draw(kind, 2, 8, 8)
+    pixels[0, 0, 2, 2] = value  # of its windows, all but one begin with another number
+    with torch.no_grad():
+        torch.testing.assert_close(fused(kind, block)(pixels), block(pixels), rtol=1e-4, atol=1e-5, equal_nan=True)
+
+
+@either
+@pytest.mark.parametrize("frozen", [True, False])
+def test_statistics_are_fixed_where_those_of_the_batch_norm_are(kind, frozen):
+    block, pixels = plain_block(kind).train(frozen), draw(kind, 3, 8, 8)
+    block[1].train(not frozen)
+    ours = deepcopy(block)
+    ours.__class__ = kind
+    torch.testing.assert_close(ours(pixels), block(pixels), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(ours[1].running_mean, block[1].running_mean)
+
+
+@either
+def test_no_images_are_no_maps_and_nothing_to_learn_from(kind):
+    ours, none = fused(kind, plain_block(kind)), draw(kind, 0, 8, 8)
+    with pytest.raises(AssertionError, match="no variance"):
+        ours(none)
+    with torch.no_grad():
+        assert ours.eval()(none).shape == (0, 64, 4, 4)
+
+
+@either
+def test_maps_of_which_nothing_would_be_left_are_refused_as_by_torch(kind):
+    with pytest.raises(AssertionError, match="nothing is left of maps of 1 x 8"):
+        fused(kind, plain_block(kind))(draw(kind, 2, 1, 8))
+
+
 def test_images_have_no_gradient():
     with pytest.raises(AssertionError, match="images are given"):
         fused(FirstBlock, plain_block())(draw(FirstBlock, 2, 8, 8).requires_grad_())

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from episodica.engine.fused import build
 from episodica.engine.fused.accelerate import accelerate
 from episodica.engine.fused.build import CannotBuild, library
 from episodica.engine.fused.first_block import FirstBlock
@@ -81,7 +82,11 @@ def test_several_may_build_at_once(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("command", "said"),
-    [("no-such-compiler", "no C\\+\\+ compiler `no-such-compiler`: install"), ("false", "`false` failed")],
+    [
+        ("no-such-compiler", "no C\\+\\+ compiler `no-such-compiler`: install"),
+        ("false", "`false` failed"),
+        ("'g++", "CXX = 'g\\+\\+ is no command"),
+    ],
 )
 def test_without_a_working_compiler(command, said, monkeypatch, tmp_path, conv4_learner):
     monkeypatch.setenv("CXX", command)
@@ -94,6 +99,56 @@ def test_without_a_working_compiler(command, said, monkeypatch, tmp_path, conv4_
     with pytest.raises(InputError, match=f"kernels = fused: .*{said}"):
         accelerate(conv4_learner, "fused", told.append)
     assert not (tmp_path / "kernels").exists()
+
+
+CRASHING = """#!/bin/sh
+case "$*" in *-dM*) exec c++ "$@";; esac
+for out; do :; done
+echo '__attribute__((constructor)) void crash() { __builtin_trap(); }' | c++ -x c++ -shared -fPIC -o "$out" -
+"""
+COMPLAINING = """#!/bin/sh
+case "$*" in *-dM*) exec c++ "$@";; esac
+printf 'In file included from here:\\n\\377: error: no room\\n' >&2
+exit 1
+"""
+
+
+@pytest.mark.usefixtures("built_once")
+@pytest.mark.parametrize(
+    ("script", "said"), [(CRASHING, "crashes here, by signal"), (COMPLAINING, "said: .*: error: no room")]
+)
+def test_a_compiler_that_does_harm_is_found_out_and_leaves_nothing(script, said, tmp_path, monkeypatch):
+    compiler = tmp_path / "compiler"
+    compiler.write_text(script)
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CXX", str(compiler))
+    with pytest.raises(CannotBuild, match=said):
+        library()
+    assert built(tmp_path) == []
+
+
+def test_a_compiler_that_writes_nothing(monkeypatch):
+    monkeypatch.setenv("CXX", "true")
+    with pytest.raises(CannotBuild, match="`true` wrote nothing"):
+        library()
+
+
+@pytest.mark.usefixtures("built_once")
+def test_another_source_flag_command_or_processor_is_another_build(tmp_path, monkeypatch):
+    source = tmp_path / "vectors.h"
+    source.write_text(build.SOURCES[-1].read_text() + "// changed")
+    keys = [build._key()]
+    for change in (
+        lambda patch: patch.setattr(build, "SOURCES", (*build.SOURCES[:-1], source)),
+        lambda patch: patch.setattr(build, "FLAGS", (*build.FLAGS, "-g")),
+        lambda patch: patch.setenv("CXX", "c++ -fno-math-errno"),
+        lambda patch: patch.setattr(build, "FLAGS", tuple(f for f in build.FLAGS if not f.startswith("-march"))),
+    ):
+        with monkeypatch.context() as patch:
+            change(patch)
+            keys.append(build._key())
+    assert len(set(keys)) == len(keys)
+    assert build._key() == keys[0]
 
 
 @pytest.mark.usefixtures("built_once")

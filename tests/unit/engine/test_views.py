@@ -72,6 +72,17 @@ def test_kept_embeddings_are_those_of_the_views_whatever_was_asked_before(bank, 
         )
 
 
+def test_only_chunks_of_views_that_were_asked_for_are_embedded_and_only_once(bank, teacher, monkeypatch):
+    monkeypatch.setattr(views, "CHUNK", 7)
+    made: list[list[int]] = []
+    pixels = bank.pixels
+    monkeypatch.setattr(bank, "pixels", lambda numbers: made.append(numbers.tolist()) or pixels(numbers))
+    kept = KeptEmbeddings(teacher, bank)
+    for numbers in ([15, 16], [14, 0], [6, 20]):
+        assert len(kept[torch.tensor(numbers)]) == 2
+    assert made == [list(range(14, 21)), list(range(7))]
+
+
 def test_a_step_with_kept_embeddings_is_the_step_without(access, bank, learner, teacher, pools):
     draws = ERD(p="rand").draw(pools, Shape(3, 2, 1), RNG)
     kept, fresh = (

@@ -46,7 +46,10 @@ def test_classify_scores_queries_against_their_own_support(learner, embedded):
 
 def test_scores_are_single_precision_whatever_the_embedding(learner, embedded):
     half = Embedded(embedded.support.bfloat16(), embedded.query.bfloat16())
-    assert learner.classify(half).dtype == torch.float32
+    whole = learner.classify(Embedded(half.support.float(), half.query.float()))
+    assert torch.equal(learner.classify(half), whole)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(learner.classify(half), whole)
 
 
 def test_distillation_is_not_symmetric_and_zero_for_equal_scores(learner, embedded):

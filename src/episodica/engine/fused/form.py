@@ -43,6 +43,7 @@ def running(norm: nn.BatchNorm2d) -> tuple[Tensor, Tensor]:
 @torch.no_grad()
 def track(norm: nn.BatchNorm2d, mean: Tensor, variance: Tensor, count: int) -> None:
     """Running statistics as BatchNorm2d keeps them: the variance of a sample, not of a population."""
+    assert count > 1, "there is no variance of a single number"
     assert norm.running_mean is not None
     assert norm.running_var is not None
     assert norm.num_batches_tracked is not None

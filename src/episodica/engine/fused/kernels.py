@@ -89,6 +89,7 @@ def places_of(maps: Tensor, channels: int) -> Tensor:
 
 def _pooled(maps: Tensor, channels: int) -> Tensor:
     m, _, h, w = maps.shape
+    assert min(h, w) >= 2, f"nothing is left of maps of {h} x {w}"
     return torch.empty((m, channels, h // 2, w // 2), memory_format=torch.channels_last)
 
 

@@ -17,13 +17,14 @@ class LaterBlock(nn.Sequential):
     """Has the modules of a plain block, and so its state; only computes in another way."""
 
     def forward(self, input: Tensor) -> Tensor:  # [M, I, H, W] -> [M, O, H / 2, W / 2]
-        if torch.is_grad_enabled() and not self.training:
-            return super().forward(input)  # nobody learns in evaluation mode: no kernel has that gradient
         weight, bias, norm = parts(self)
+        learning = norm is not None and norm.training
+        if torch.is_grad_enabled() and not learning:
+            return super().forward(input)  # nobody learns by fixed statistics: no kernel has that gradient
         maps = kernels.last(F.conv2d(input, weight, padding=1))
         if norm is None:
             return kernels.norm_pool_relu(maps, torch.ones_like(bias), bias, None)
-        if self.training:
+        if learning:
             return _NormPoolReLU.apply(maps, bias, norm.weight, norm.bias, norm)  # type: ignore[return-value]
         mean, variance = running(norm)
         scale = norm.weight * (variance + norm.eps).rsqrt()

@@ -49,14 +49,15 @@ inline void for_blocks(int64_t channels, Function f) {
         for (int64_t c = 0; c < channels; c += LEAST * LANES) f(std::integral_constant<int, LEAST>{}, c);
 }
 
-// The largest of four, after ReLU, and which it was: the first of equals, as in torch.
+// The largest of four, after ReLU, and which it was: the first of equals and the last that is not a number, as in torch.
 inline void store_pooled(const Floats (&four)[4], Floats shift, float* out, uint8_t* place) {
     Floats best = four[0];
     Ints which = {};
 #pragma GCC unroll 3
     for (int i = 1; i < 4; ++i) {
-        which = four[i] > best ? Ints{} + i : which;
-        best = four[i] > best ? four[i] : best;
+        const Ints better = (four[i] > best) | (four[i] != four[i]);
+        which = better ? Ints{} + i : which;
+        best = better ? four[i] : best;
     }
     best += shift;
     const Ints off = best <= Floats{};  // so that what is not a number is not cut off

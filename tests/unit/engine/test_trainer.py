@@ -1,0 +1,62 @@
+"""What a session keeps of the old model's answers: all where an image has few views, and these are asked for again."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from episodica.engine import trainer
+from episodica.engine.trainer import Trainer
+from episodica.records.run import RunFolder
+
+STILL = {"crop": "none", "flip": False, "brightness": 0, "contrast": 0, "colour": 0}
+IMAGES, DRAWN = 27, 9  # that the session may read, and of a step
+OFTEN, SELDOM = (
+    IMAGES // DRAWN,
+    IMAGES // DRAWN - 1,
+)  # steps in which it draws at least as many images as it may read, or fewer
+
+
+@pytest.fixture
+def chosen(problem, make_config, make_access, tmp_path, monkeypatch):
+    """How the second of three sessions of so many steps computes with this augmentation."""
+    monkeypatch.setattr(trainer, "Forward", lambda *_, **how: how)
+
+    def choose(steps: int, **augment: Any) -> Any:
+        changes = {f"augment.{name}": value for name, value in augment.items()}
+        config = make_config({"train.epochs": 1, "train.episodes": steps, **changes})
+        one = Trainer(replace(problem, config=config), RunFolder(tmp_path, config), lambda _: None, lambda: False)
+        access = make_access(**augment)
+        one.session = 1
+        assert len(access.rows) == IMAGES
+        return one._forward(access, None)
+
+    return choose
+
+
+@pytest.mark.parametrize("padding", [0, 4])
+def test_embeddings_of_images_are_kept_where_views_are_not_random(chosen, padding):
+    how = {**STILL, "crop": "padded" if padding == 0 else "none", "padding": padding}  # a border of nothing is none
+    assert chosen(OFTEN, **how)["cache"]
+    assert chosen(OFTEN, **how)["bank"] is None
+    assert not chosen(SELDOM, **how)["cache"]
+
+
+@pytest.mark.parametrize(
+    "random", [{"crop": "padded"}, {"crop": "resized"}, {"flip": True}, *({name: 0.1} for name in list(STILL)[2:])]
+)
+def test_nothing_is_kept_where_any_part_of_a_view_is_random(chosen, random):
+    found = chosen(100 * OFTEN, **{**STILL, **random})
+    assert not found["cache"]
+    assert found["bank"] is None
+
+
+def test_views_of_a_bank_are_kept_where_there_are_fewer_than_draws(chosen):
+    for steps, kept in ((2 * OFTEN, True), (2 * OFTEN - 1, False)):
+        found = chosen(steps, views=2)
+        assert len(found["bank"]) == 2 * IMAGES
+        assert found["cache"] == kept
+
+
+def test_a_bank_is_for_random_views(chosen):
+    assert chosen(OFTEN, views=2, **STILL)["bank"] is None
