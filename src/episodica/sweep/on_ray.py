@@ -51,6 +51,9 @@ class OnRay:
             raise InputError(f"disk = {self.disk}: workers write to {', '.join(get_args(Disk))}")
 
     def run(self, configs: Sequence[RunConfig], out: Path, watcher: Watcher, stop: Stop) -> Outcome:
+        threads = max(config.threads or 1 for config in configs)
+        if threads > self.cpus:
+            raise InputError(f"{threads} threads on {self.cpus} CPUs of a run: ask for as many with --cpus")
         outcome, waiting = Outcome(), []
         for config in configs:
             try:

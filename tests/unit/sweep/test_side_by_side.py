@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from conformance.tiny import outcome, tiny
 from episodica.config import RunConfig
 from episodica.sweep.executor import Outcome
 from episodica.sweep.in_turn import InTurn
-from episodica.sweep.side_by_side import SideBySide, local, processes_for
+from episodica.sweep.side_by_side import MEMORY_OF_A_RUN, SideBySide, local, processes_for
 
 
 @pytest.fixture(autouse=True)
@@ -35,23 +37,37 @@ def grid(**changes: Any) -> list[RunConfig]:
     return [tiny({"threads": None, "seed": seed, **changes}) for seed in range(2)]
 
 
-def test_several_cores_are_shared_where_plain_torch_computes() -> None:
-    assert processes_for(grid(), cores=2) == 2
-    assert processes_for(grid(), cores=1) == 1
-    assert (local(grid(), cores=2), local(grid(), cores=1)) == (SideBySide(2), InTurn())
+MUCH = 64 * MEMORY_OF_A_RUN
 
 
-def test_fewer_runs_than_cores_get_all_threads_each() -> None:
-    assert processes_for(grid(), cores=4) == 1
+@given(st.integers(1, 9), st.integers(1, 9), st.integers(0, 9), st.none() | st.integers(1, 4))
+def test_no_core_has_two_threads(runs: int, cores: int, rooms: int, threads: int | None) -> None:
+    configs = [tiny({"threads": threads, "seed": seed}) for seed in range(runs)]
+    processes = processes_for(configs, cores, rooms * MEMORY_OF_A_RUN)
+    assert 1 <= processes <= max(1, rooms)
+    assert processes == 1 or processes * (threads or cores // processes) <= cores
 
 
-def test_threads_that_the_user_chose_are_left_alone() -> None:
-    assert processes_for(grid(threads=1), cores=2) == 1
+@pytest.mark.parametrize(
+    ("runs", "cores", "processes", "each"), [(3, 2, 2, 1), (2, 4, 2, 2), (5, 8, 5, 1), (9, 9, 9, 1)]
+)
+def test_cores_are_shared_by_as_many_runs_as_there_are(runs: int, cores: int, processes: int, each: int) -> None:
+    configs = [tiny({"threads": None, "seed": seed}) for seed in range(runs)]
+    assert processes_for(configs, cores, MUCH) == processes
+    assert cores // processes == each
 
 
-def test_fused_kernels_get_all_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("episodica.engine.fused.accelerate.library", lambda: None)
-    assert processes_for(grid(kernels="auto"), cores=2) == 1
+def test_one_core_or_one_run_needs_no_other_process() -> None:
+    assert local(grid(), cores=1) == local(grid()[:1], cores=8) == InTurn()
+
+
+def test_threads_that_the_user_chose_are_kept() -> None:
+    assert processes_for(grid(threads=2), 2, MUCH) == 1
+    assert processes_for(grid(threads=1), 2, MUCH) == 2
+
+
+def test_memory_is_shared_too() -> None:
+    assert processes_for(grid(), 2, MEMORY_OF_A_RUN) == 1
 
 
 def test_results_events_and_files_are_those_of_runs_one_after_another(tmp_path: Path) -> None:
