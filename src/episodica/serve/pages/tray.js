@@ -28,7 +28,7 @@ export class Tray {
       const url = URL.createObjectURL(file);
       const item = { file, url, below: el('div', { class: 'below' }), error: el('p', { class: 'error', role: 'alert', hidden: true }) };
       const picture = el('img', { src: url, alt: file.name });
-      picture.addEventListener('error', () => picture.classList.add('broken'));
+      picture.addEventListener('error', () => picture.replaceWith(el('span', { class: 'no-picture' }, file.name)));
       const out = el('button', { type: 'button', class: 'out', 'aria-label': `Take out ${file.name}`, title: 'Take out' }, '×');
       out.addEventListener('click', () => { this.drop(item); this.focus(); });
       item.node = el('li', { title: file.name }, el('span', { class: 'picture' }, picture, out), item.error, item.below);
