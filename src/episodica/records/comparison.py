@@ -52,7 +52,7 @@ def identity(config: RunConfig) -> dict[str, Any]:
 def labels(configs: Sequence[RunConfig]) -> dict[str, str]:
     """A short name for each run: its method and, where a method occurs more than once, what sets the runs apart.
 
-    Where many fields do, those that have their default value go without saying.
+    A switch that is off goes without saying and, where many fields differ, whatever has its default value.
     """
     trees = {config.run_id: flatten(config.tree()) for config in configs}
     methods = {config.run_id: config.method.name for config in configs}
@@ -64,6 +64,7 @@ def labels(configs: Sequence[RunConfig]) -> dict[str, str]:
         if len(apart) > PLAIN:
             usual = flatten(resolve({"method": {"name": methods[run]}}).tree())
             apart = [path for path in apart if own[path] != usual.get(path)]
+        apart = [path for path in apart if own[path] is not False]
         keys = {path: key if short[key := path.split(".")[-1]] == 1 else path for path in apart}
         named[run] = " ".join([methods[run], *(f"{key}={own[path]}" for path, key in keys.items())])
     return named

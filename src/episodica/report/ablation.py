@@ -87,7 +87,11 @@ def _ablation(method: str, family: Family, members: Sequence[Line]) -> Ablation:
     shown = [path for path in (*family.fields, *family.at) if len({str(tree[path]) for tree in trees}) > 1]
     keyed = [(tuple(_ordered(tree[path]) for path in shown), line) for tree, line in zip(trees, members, strict=True)]
     keyed.sort(key=lambda pair: pair[0])
-    return Ablation(method, family, tuple((" / ".join(map(str, _values(line, shown))), line) for _, line in keyed))
+    return Ablation(method, family, tuple((" / ".join(map(_shown, _values(line, shown))), line) for _, line in keyed))
+
+
+def _shown(value: Any) -> str:
+    return "not set" if value is None else str(value)
 
 
 def _ordered(value: Any) -> tuple[bool, float, str]:

@@ -31,6 +31,12 @@ def test_where_many_fields_differ_defaults_go_without_saying(make_config):
     ]
 
 
+def test_a_switch_that_is_off_goes_without_saying(make_config):
+    switch = "method.exemplars_in_distillation"
+    configs = [make_config({"method.name": "eiml", switch: on}) for on in (False, True)]
+    assert list(labels(configs).values()) == ["eiml", "eiml exemplars_in_distillation=True"]
+
+
 def test_a_setting_does_not_depend_on_method_memory_and_repeats(make_config):
     base = setting(make_config())
     for change in ({"method.name": "ft"}, {"memory.per_class": 5}, {"stream.seed": 1}, {"seed": 1}, {"threads": 1}):

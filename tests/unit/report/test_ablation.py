@@ -34,7 +34,7 @@ def test_families_of_the_paper(make_cifar_run):
         "erd-strategy": ["binomial / 0.2", "binomial / 0.4", "fixed / 0.2", "fixed / 0.4"],
         "erd-lambda_m-lambda_e": ["0.0 / 0.0", "0.0 / 0.5", "0.5 / 0.5"],
         "erd-per_class": ["5", "20", "50"],
-        "erd-total": ["500", "2000", "None"],
+        "erd-total": ["500", "2000", "not set"],
         "erd-select": ["auto", "herding"],
     }
     assert [one.numeric for one in found] == [False, False, False, True, False, False]
