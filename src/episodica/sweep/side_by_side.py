@@ -26,7 +26,7 @@ from episodica.sweep.executor import Executor, Outcome, Stop, Watcher
 from episodica.sweep.in_turn import InTurn
 
 SECONDS_BETWEEN_LOOKS = 0.2  # at whether the user wants to stop
-MEMORY_OF_A_RUN = 4 * 2**30  # bytes that one may need, ResNet-12 on 84 px included
+MEMORY_OF_A_RUN = 4 * 2**30  # bytes: a 4-Conv on 32 px takes a fifth of it, larger networks and images more
 
 
 def local(configs: Sequence[RunConfig], cores: int) -> Executor:

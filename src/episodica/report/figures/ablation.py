@@ -1,6 +1,5 @@
 """An ablation in two panels: meta-test accuracy by session, as the paper draws it, and at the end against the field."""
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -37,14 +36,12 @@ def _at_the_end(axes: Any, ablation: Ablation, references: Sequence[Line]) -> No
     widths = [100 * (value.over_episodes or 0) for _, value in drawn]
     joined = "-" if ablation.numeric else "none"
     axes.errorbar(at, means, yerr=widths, color=INK, marker="o", markersize=5, capsize=3, linestyle=joined)
-    methods = Counter(line.config.method.name for line in references)
     for line, shade in zip(references, colours(references), strict=True):
-        name = line.name if methods[line.config.method.name] > 1 else line.config.method.name
         value = line.at(line.last, METRIC)
         if value is not None:
             axes.axhline(100 * value.mean, color=shade, linestyle="--", linewidth=1.2)
             axes.annotate(
-                name, (1, 100 * value.mean), xycoords=("axes fraction", "data"), xytext=(4, 0),
+                line.name, (1, 100 * value.mean), xycoords=("axes fraction", "data"), xytext=(4, 0),
                 textcoords="offset points", va="center", fontsize=8, color=shade, annotation_clip=False,
             )  # fmt: skip
     values = [value for value, _ in ablation.members]
