@@ -27,7 +27,10 @@ FAMILIES = (
     Family("exemplars a class", ("memory.per_class",)),
     Family("exemplars in all", ("memory.total",), silent=("memory.per_class",)),
     Family("choice of exemplars", ("memory.select",)),
-    Family("use of exemplars", ("method.exemplars_in_distillation", "method.exemplars_in_meta_loss")),
+    Family(
+        "exemplars in distillation / in the meta loss",
+        ("method.exemplars_in_distillation", "method.exemplars_in_meta_loss"),
+    ),
 )
 
 
@@ -91,7 +94,15 @@ def _ablation(method: str, family: Family, members: Sequence[Line]) -> Ablation:
 
 
 def _shown(value: Any) -> str:
-    return "not set" if value is None else str(value)
+    match value:
+        case None:
+            return "not set"
+        case bool():
+            return "yes" if value else "no"
+        case float():
+            return f"{value:g}"
+        case _:
+            return str(value)
 
 
 def _ordered(value: Any) -> tuple[bool, float, str]:

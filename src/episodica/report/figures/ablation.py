@@ -7,7 +7,7 @@ from episodica.records.comparison import METRICS
 from episodica.report.ablation import Ablation
 from episodica.report.aggregate import Line
 from episodica.report.figures.canvas import INK, colours, grid, styled
-from episodica.report.figures.curves import panel
+from episodica.report.figures.curves import legend, panel
 
 METRIC = "meta_test"
 WIDE = 40  # letters that fit below a panel
@@ -22,10 +22,8 @@ def ablation_curves(ablation: Ablation, references: Sequence[Line]) -> Any:
     panel(left, [*ablation.lines, *bounds], METRIC)
     left.set_title(f"{METRICS[METRIC]}, by session")
     left.set_ylabel("accuracy, %")
-    named = dict(zip([line.name for line in ablation.lines], [value for value, _ in ablation.members], strict=True))
-    handles, names = left.get_legend_handles_labels()
-    left.legend(handles, [named.get(name, name) for name in names], fontsize=7.5, ncols=2)
     _at_the_end(right, ablation, references)
+    legend(figure, [left], shown={line.name: value for value, line in ablation.members})
     return figure
 
 

@@ -1,6 +1,6 @@
 """Accuracy by session in the paper's arrangement: seen classes left, unseen ones right, the bound a dashed line."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from episodica.config import RunConfig
@@ -78,9 +78,12 @@ def count_sessions(axes: Any, last: int) -> None:
     axes.set_xticks(range(1, last + 1) if last <= 8 else [1, *range(2, last + 1, max(last // 8, 1))])
 
 
-def legend(figure: Any, panels: Sequence[Any]) -> None:
-    """Below all panels, each name once, as many beside each other as fit: a phone has no room beside the panels."""
+def legend(figure: Any, panels: Sequence[Any], shown: Mapping[str, str] | None = None) -> None:
+    """Below all panels, each name once, as many beside each other as fit: a phone has no room beside the panels.
+    Perhaps some names only, and what is shown for them."""
     named = {name: handle for axes in panels for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)}
+    if shown is not None:
+        named = {shown[name]: handle for name, handle in named.items() if name in shown}
     if named:
         room = figure.get_figwidth() / (HANDLE + LETTER * max(map(len, named)))
         columns = max(1, min(len(named), int(room)))
