@@ -14,10 +14,11 @@ from conformance.conftest import Observation
 from conformance.tiny import PAIRS, RUNNABLE, SESSIONS, STEPS, TINY, every_pair, losses, refusal, tensors_digest, tiny
 from episodica.config import RunConfig, resolve
 from episodica.engine.problem import load_problem, new_learner
-from episodica.engine.run import load_learner
+from episodica.engine.run import load_learner, run_one
 from episodica.learners.learner import Learner
 from episodica.learners.relationnet import RelationNet
 from episodica.methods.erd import ERD
+from episodica.models.resnet12 import CHANNELS
 from episodica.registry import components
 from episodica.types import Pool, Shape
 
@@ -139,15 +140,51 @@ def test_the_written_config_is_the_run_again(method: str, learner: str, plain: R
     assert again.run_id == config.run_id
 
 
+TINIER = {
+    "data.per_class": 12,
+    "stream.test_per_class": 3,
+    "stream.tasks": 2,
+    "shape.queries": 1,
+    "train.epochs": 1,
+    "train.episodes": 1,
+    "eval.episodes": 2,
+}
+
+
 @pytest.mark.parametrize("backbone", components("backbone"))
 def test_every_backbone_embeds_as_it_says_and_trains(backbone: str, plain: Run) -> None:
-    few = {"data.per_class": 12, "stream.test_per_class": 3, "stream.tasks": 2, "shape.queries": 1}
-    config = tiny({**few, "train.epochs": 1, "train.episodes": 1, "eval.episodes": 2}, backbone=backbone)
+    config = tiny(TINIER, backbone=backbone)
     problem = load_problem(config)
     images = problem.pixels(problem.stream.unseen.images()[:3])
     network = new_learner(config, problem.device).backbone.eval()
     assert network(images).shape == (3, *network.out_shape(images.shape[-1]))
     assert all(math.isfinite(value) for loss in losses(plain(config), 2) for value in loss.values())
+
+
+@every_pair
+def test_every_combination_trains_on_resnet12(
+    method: str, learner: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thin one, on images large enough for maps that Relation Networks can compare."""
+    monkeypatch.setitem(CHANNELS, "wide", (4, 6, 8, 10))
+    config = tiny({**TINIER, "data.size": 64}, method=method, learner=learner, backbone="resnet12")
+    results = run_one(config, tmp_path, lambda event: None)
+    terms = losses(tmp_path / config.run_id, len(results.sessions))
+    assert terms
+    assert all(math.isfinite(value) for loss in terms for value in loss.values())
+
+
+def test_a_session_with_too_few_classes_says_so(plain: Run) -> None:
+    events = [json.loads(line) for line in (plain(tiny(method="erd")) / "events.jsonl").read_text().splitlines()]
+    classes = [event["classes"] for event in events if event["event"] == "session"]
+    told = [event["text"] for event in events if event["event"] == "notice" and event["text"].startswith("session")]
+    assert classes == [3, 3, 2]
+    assert told == [
+        "session 1 has classes for 3-way `mix` episodes only",
+        "session 2 has classes for 4-way `mix` episodes only",
+        "session 2 has classes for 3-way `exemplar` episodes only",
+        "session 3 has classes for 3-way `mix` episodes only",
+    ]
 
 
 def test_the_learner_of_a_finished_run_can_be_loaded(plain: Run) -> None:

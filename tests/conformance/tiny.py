@@ -44,13 +44,13 @@ TINY: dict[str, Any] = {
     "kernels": "torch",
 }
 
-NEEDS: dict[str, dict[str, Any]] = {"relationnet": {"backbone.pools": 2}}  # what a learner cannot do without at 16 px
+NEEDS = {("relationnet", "conv4"): {"backbone.pools": 2}}  # what a learner cannot do without at 16 px
 
 
 def tiny(overrides: Mapping[str, Any] | None = None, **names: str) -> RunConfig:
     """The tiny config with changes; `tiny(method="ft")` picks components by name."""
     chosen: dict[str, Any] = {f"{section}.name": name for section, name in names.items()}
-    chosen |= NEEDS.get(names.get("learner", ""), {})
+    chosen |= NEEDS.get((names.get("learner", "protonet"), names.get("backbone", "conv4")), {})
     if "batch" in settings_of(find("method", names.get("method", "erd"))).model_fields:
         chosen["method.batch"] = EPISODE  # so that a session has as many steps whatever the method
     (config,) = plan(Recipe("tiny"), {**TINY, **chosen, **(overrides or {})})

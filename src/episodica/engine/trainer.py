@@ -17,6 +17,7 @@ from episodica.engine.forward import Forward, frozen
 from episodica.engine.problem import Problem, new_learner, new_method, notices
 from episodica.engine.views import ViewBank
 from episodica.errors import Interrupted
+from episodica.learners.learner import Learner
 from episodica.memory import Memory
 from episodica.methods.method import Method, Step
 from episodica.records.results import Ledger
@@ -94,13 +95,13 @@ class Trainer:
     def steps(self) -> int:
         return self.method.steps(self.epochs * self.config.train.episodes, self.config.training_shape)
 
-    def _forward(self, access: Access, teacher: Any) -> Forward:
+    def _forward(self, access: Access, teacher: Learner | None) -> Forward:
         """The old model's embeddings are kept where images have few views, and a view is drawn once on average."""
         bn, how, shape = self.config.train.bn, self.config.augment, self.config.training_shape
         drawn = self.steps * shape.episodes * shape.way * (shape.shots + shape.queries)
         bank = None
         if how.random and how.views:
-            bank = ViewBank(access, how.views, generator(self.config.seed, self.session, "engine.views"))
+            bank = ViewBank(access, how.views, access.rng("engine.views"))
         views = len(bank) if bank else len(access.rows)
         return Forward(
             access,

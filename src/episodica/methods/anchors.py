@@ -1,6 +1,6 @@
 """Anchors: one point of the embedding for each old class, against which two models are compared."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 import torch
 from torch import Tensor
@@ -23,7 +23,7 @@ def sampled(anchors: Tensor, count: int | None, rng: StepGenerators) -> Tensor:
     return anchors[torch.randperm(len(anchors), generator=rng("anchors"))[:count].to(anchors.device)]
 
 
-def alignment(step: Step, teacher: Learner, anchors: Tensor, names: Iterable[str]) -> Tensor:
+def alignment(step: Step, teacher: Learner, anchors: Tensor, names: Collection[str]) -> Tensor:
     """KL between the old and the new model's distribution over the anchors, mean over the images of named episodes."""
     new, old = (torch.cat([part[name].images for name in names], dim=1) for part in (step.new, step.old))
     return step.learner.distill(step.learner.scores(anchors[None], new), teacher.scores(anchors[None], old))

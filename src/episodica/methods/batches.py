@@ -1,13 +1,17 @@
-"""Batches of all seen classes, for classifiers that grow with them.
+"""Mini-batches of all seen classes, for the baselines that do not learn from episodes.
 
-A class's place in the classifier is its place in the order of arrival: past classes first, then the current ones.
+A class's label is its place in the order of arrival: past classes first, then the current ones.
 """
+
+from math import ceil
 
 import torch
 from torch import Generator, Tensor
 
-from episodica.engine.access import Access
-from episodica.types import Batch, Pool, Pools
+from episodica.types import Batch, Pool, Pools, Shape
+
+NO_EPISODES = ("train.lr", "train.decay", "train.parts", "train.bn")
+"""What only those who learn from episodes with the common optimiser use."""
 
 
 def arrived(pools: Pools) -> Pool:
@@ -36,10 +40,6 @@ def draw_of_each(pool: Pool, count: int, g: Generator) -> Tensor:
     return pool.rows.gather(1, keys.argsort(dim=1).gather(1, places))
 
 
-def features(access: Access, rows: Tensor) -> Tensor:
-    """Embeddings as the classifier gets them, in evaluation mode. [M, D]"""
-    return access.embed(access.learner, rows).float().flatten(1)
-
-
-def uniform(shape: tuple[int, ...], bound: float, g: Generator, like: Tensor) -> Tensor:
-    return ((2 * torch.rand(shape, generator=g) - 1) * bound).to(like.device)
+def batch_steps(episodic: int, shape: Shape, size: int) -> int:
+    """As many batches as hold the images that an episodic method sees in its steps."""
+    return ceil(episodic * shape.episodes * shape.way * (shape.shots + shape.queries) / size)

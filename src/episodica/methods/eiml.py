@@ -46,8 +46,16 @@ class EIML(Method, name="eiml"):
         if self.exemplars_in_meta_loss:
             check_share(self.p, shape.way)
 
+    @property
+    def _share(self) -> float:
+        return self.p if self.exemplars_in_meta_loss else 0
+
+    @property
+    def _draws_exemplar_episodes(self) -> bool:
+        return self.exemplars_in_distillation and self.weight > 0
+
     def least_exemplars(self, shape: Shape) -> int:
-        return shape.shots + 1 if self.exemplars_in_distillation or self.exemplars_in_meta_loss else 1
+        return shape.shots + 1 if self._share or self._draws_exemplar_episodes else 1
 
     def begin(self, access: Access, pools: Pools) -> None:
         if access.teacher is not None and pools.past is not None:
@@ -56,9 +64,8 @@ class EIML(Method, name="eiml"):
     def draw(self, pools: Pools, shape: Shape, rng: StepGenerators) -> Mapping[str, Episodes]:
         if pools.past is None:
             return current_episodes(pools, shape, rng)
-        share = self.p if self.exemplars_in_meta_loss else 0
-        mix, used = cross_task(pools, pools.past, shape, share, "fixed", rng)
-        if not (self.exemplars_in_distillation and self.weight):
+        mix, used = cross_task(pools, pools.past, shape, self._share, "fixed", rng)
+        if not self._draws_exemplar_episodes:
             return {"mix": mix}
         return {"mix": mix, "exemplar": exemplars_only(pools.past, shape, rng, avoid=used)}
 

@@ -4,27 +4,38 @@ One sigmoid for each class. On current images and exemplars alike, the targets o
 of old classes are what the previous network answers. Its nearest-mean rule is the evaluation that all methods share.
 """
 
+from collections.abc import Mapping
 from dataclasses import field
 from math import sqrt
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import torch
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
+from torch.optim import SGD, Optimizer
 
 from episodica.config.sections import TrainConfig
 from episodica.engine.access import Access
-from episodica.methods.batch_method import BatchMethod
-from episodica.methods.batches import features, uniform
-from episodica.methods.method import Step
-from episodica.types import Pools
+from episodica.learners.learner import Learner
+from episodica.methods.batches import NO_EPISODES, arrived, batch_steps, draw_batch
+from episodica.methods.classifier import features, uniform
+from episodica.methods.method import Method, Step, require_vectors
+from episodica.rng import StepGenerators
+from episodica.types import Batch, Pools, Shape
 
 
-class ICaRL(BatchMethod, name="icarl"):
+class ICaRL(Method, name="icarl"):
     """Binary cross-entropy with the previous network's sigmoids as targets of old classes."""
 
+    replays: ClassVar[bool] = True
+    ignores: ClassVar[tuple[str, ...]] = NO_EPISODES
+    exemplars: ClassVar[str | None] = "herding"
+    centroids: ClassVar[str] = "normalised"
+
+    batch: Annotated[int, Field(ge=2, description="images of a step")] = 128
     lr: Annotated[float, Field(gt=0, description="learning rate, a fifth after 70 and again after 90 %")] = 2.0
+    momentum: Annotated[float, Field(ge=0, lt=1, description="of SGD")] = 0.9
     weight_decay: Annotated[float, Field(ge=0, description="of SGD, on the whole network")] = 1e-5
 
     weight: nn.Parameter = field(init=False)  # [C, D]
@@ -36,6 +47,15 @@ class ICaRL(BatchMethod, name="icarl"):
         self.weight, self.bias = nn.Parameter(torch.empty(0, 0)), nn.Parameter(torch.empty(0))
         self.register_buffer("old_weight", torch.empty(0, 0))
         self.register_buffer("old_bias", torch.empty(0))
+
+    def check(self, shape: Shape, learner: type[Learner]) -> None:
+        require_vectors(learner, "it learns an embedding for a nearest-centroid classifier")
+
+    def steps(self, episodic: int, shape: Shape) -> int:
+        return batch_steps(episodic, shape, self.batch)
+
+    def optimizer(self, parameters: list[nn.Parameter], train: TrainConfig) -> Optimizer:
+        return SGD(parameters, lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay)
 
     def rate(self, step: int, steps: int, train: TrainConfig) -> float:
         return self.lr / 5 ** ((step >= 0.7 * steps) + (step >= 0.9 * steps))
@@ -50,6 +70,9 @@ class ICaRL(BatchMethod, name="icarl"):
         old = self.old_weight.reshape(-1, one.shape[1])
         self.weight = nn.Parameter(torch.cat([old, new_weight]))
         self.bias = nn.Parameter(torch.cat([self.old_bias, new_bias]))
+
+    def draw(self, pools: Pools, shape: Shape, rng: StepGenerators) -> Mapping[str, Batch]:
+        return {"mix": draw_batch(arrived(pools), self.batch, rng("mix"))}
 
     def loss(self, step: Step) -> dict[str, Tensor]:
         new = step.new_batches["mix"]

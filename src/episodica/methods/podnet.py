@@ -8,34 +8,53 @@ session the classifier alone is tuned on class-balanced batches.
 from collections.abc import Mapping
 from dataclasses import field
 from math import cos, e, log, pi, sqrt
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
+from torch.optim import SGD, Optimizer
 
 from episodica.config.sections import TrainConfig
 from episodica.engine.access import Access
-from episodica.methods.batch_method import BatchMethod
-from episodica.methods.batches import arrived, draw_balanced_batch, draw_batch, draw_of_each, features, uniform
-from episodica.methods.method import Step
+from episodica.learners.learner import Learner
+from episodica.methods.batches import (
+    NO_EPISODES,
+    arrived,
+    batch_steps,
+    draw_balanced_batch,
+    draw_batch,
+    draw_of_each,
+)
+from episodica.methods.classifier import features, uniform
+from episodica.methods.method import Method, Step, require_vectors
 from episodica.rng import StepGenerators
 from episodica.types import Batch, Pools, Shape
 
 UNIT = log(e - 1)  # softplus of it is 1
 
 
-class PODNet(BatchMethod, name="podnet"):
+class PODNet(Method, name="podnet"):
     """Several proxies a class, and distillation of the pooled maps of every block."""
 
+    replays: ClassVar[bool] = True
+    ignores: ClassVar[tuple[str, ...]] = NO_EPISODES
+    exemplars: ClassVar[str | None] = "herding"
+    centroids: ClassVar[str] = "normalised"
+
+    batch: Annotated[int, Field(ge=2, description="images of a step")] = 128
     lr: Annotated[float, Field(gt=0, description="learning rate, falling to 0 along a cosine")] = 0.1
+    momentum: Annotated[float, Field(ge=0, lt=1, description="of SGD")] = 0.9
+    weight_decay: Annotated[float, Field(ge=0, description="of SGD, on the whole network")] = 5e-4
     proxies: Annotated[int, Field(ge=1, description="proxies of a class")] = 10
     nca: Annotated[
         Literal["paper", "released"],
         Field(description="classification loss with a margin on the own class, or as in the released code"),
     ] = "paper"
-    margin: Annotated[float, Field(ge=0, description="margin of the paper's classification loss")] = 0.6
+    margin: Annotated[
+        float, Field(ge=0, description="of the paper's classification loss; the released one has none")
+    ] = 0.6
     spatial: Annotated[float, Field(ge=0, description="weight of POD-spatial, times sqrt(seen / new classes)")] = 3.0
     flat: Annotated[float, Field(ge=0, description="weight of POD-flat, times sqrt(seen / new classes)")] = 1.0
     tuning: Annotated[
@@ -50,6 +69,15 @@ class PODNet(BatchMethod, name="podnet"):
     def __post_init__(self) -> None:
         self.weight, self.raw_scale = nn.Parameter(torch.empty(0, 0, 0)), nn.Parameter(torch.tensor(UNIT))
         self.register_buffer("new_classes", torch.tensor(0))
+
+    def check(self, shape: Shape, learner: type[Learner]) -> None:
+        require_vectors(learner, "it learns an embedding for a nearest-centroid classifier")
+
+    def steps(self, episodic: int, shape: Shape) -> int:
+        return batch_steps(episodic, shape, self.batch)
+
+    def optimizer(self, parameters: list[nn.Parameter], train: TrainConfig) -> Optimizer:
+        return SGD(parameters, lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay)
 
     @property
     def _end_of_learning(self) -> float:

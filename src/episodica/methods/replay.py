@@ -1,5 +1,7 @@
 """Exemplars inside episodes: how classes of the past and of the current task are drawn together."""
 
+from typing import Literal
+
 import torch
 from torch import Tensor
 
@@ -17,14 +19,19 @@ def check_share(p: float, way: int, or_else: str = "") -> None:
 
 
 def cross_task(
-    pools: Pools, past: Pool, shape: Shape, p: float | str, strategy: str, rng: StepGenerators
+    pools: Pools,
+    past: Pool,
+    shape: Shape,
+    p: float | Literal["rand"],
+    strategy: Literal["fixed", "binomial"],
+    rng: StepGenerators,
 ) -> tuple[Episodes, Tensor]:
     """Episodes of current classes and a share p of past ones, and which past classes they use [B, past classes]."""
     g, current = rng("mix"), len(pools.current)
     used = torch.zeros(shape.episodes, current + len(past), dtype=torch.bool)
     if p == 0:
         return draw_episodes(pools.current, shape, g), used[:, current:]
-    if isinstance(p, str):
+    if p == "rand":
         classes = choose(len(pools.seen), effective_way(len(pools.seen), shape.way), shape.episodes, g)
     else:
         share = round(shape.way * p)

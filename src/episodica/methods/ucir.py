@@ -5,28 +5,39 @@ features is kept (less-forget), and exemplars are held apart from the new classe
 Weights of new classes start at their class means; those of old classes are frozen.
 """
 
+from collections.abc import Mapping
 from dataclasses import field
 from math import sqrt
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import torch
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
+from torch.optim import SGD, Optimizer
 
 from episodica.config.sections import TrainConfig
 from episodica.engine.access import Access
 from episodica.learners.learner import Learner
-from episodica.methods.batch_method import BatchMethod
-from episodica.methods.batches import features, uniform
-from episodica.methods.method import Step
-from episodica.types import Pools
+from episodica.methods.batches import NO_EPISODES, arrived, batch_steps, draw_batch
+from episodica.methods.classifier import features, uniform
+from episodica.methods.method import Method, Step, require_vectors
+from episodica.rng import StepGenerators
+from episodica.types import Batch, Pools, Shape
 
 
-class UCIR(BatchMethod, name="ucir"):
+class UCIR(Method, name="ucir"):
     """Cosine classifier, less-forget constraint and margin ranking."""
 
+    replays: ClassVar[bool] = True
+    ignores: ClassVar[tuple[str, ...]] = NO_EPISODES
+    exemplars: ClassVar[str | None] = "herding"
+    centroids: ClassVar[str] = "normalised"
+
+    batch: Annotated[int, Field(ge=2, description="images of a step")] = 128
     lr: Annotated[float, Field(gt=0, description="learning rate, a tenth after 50 and again after 75 %")] = 0.1
+    momentum: Annotated[float, Field(ge=0, lt=1, description="of SGD")] = 0.9
+    weight_decay: Annotated[float, Field(ge=0, description="of SGD, on the whole network")] = 5e-4
     less_forget: Annotated[
         float, Field(ge=0, description="weight of the less-forget term, times sqrt(old classes / new classes)")
     ] = 5.0
@@ -41,8 +52,17 @@ class UCIR(BatchMethod, name="ucir"):
         self.register_buffer("old_weight", torch.empty(0, 0))
         self.weight, self.scale = nn.Parameter(torch.empty(0, 0)), nn.Parameter(torch.tensor(1.0))
 
+    def check(self, shape: Shape, learner: type[Learner]) -> None:
+        require_vectors(learner, "it learns an embedding for a nearest-centroid classifier")
+
     def adapt(self, learner: Learner) -> None:
         learner.backbone.drop_last_activation()
+
+    def steps(self, episodic: int, shape: Shape) -> int:
+        return batch_steps(episodic, shape, self.batch)
+
+    def optimizer(self, parameters: list[nn.Parameter], train: TrainConfig) -> Optimizer:
+        return SGD(parameters, lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay)
 
     def rate(self, step: int, steps: int, train: TrainConfig) -> float:
         return self.lr / 10 ** ((step >= 0.5 * steps) + (step >= 0.75 * steps))
@@ -59,6 +79,9 @@ class UCIR(BatchMethod, name="ucir"):
         length = self.old_weight.norm(dim=1).mean()
         means = [F.normalize(features(access, rows)).mean(0) for rows in pools.current.by_class().values()]
         self.weight = nn.Parameter(F.normalize(torch.stack(means)) * length)
+
+    def draw(self, pools: Pools, shape: Shape, rng: StepGenerators) -> Mapping[str, Batch]:
+        return {"mix": draw_batch(arrived(pools), self.batch, rng("mix"))}
 
     def loss(self, step: Step) -> dict[str, Tensor]:
         new, old_classes = step.new_batches["mix"], len(self.old_weight)

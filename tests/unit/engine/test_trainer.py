@@ -1,4 +1,5 @@
-"""What a session keeps of the old model's answers: all where an image has few views, and these are asked for again."""
+"""How a session computes: what it keeps of the old model's answers (all, where an image has few views and these are
+asked for again), and which images share the statistics of the batch-norm."""
 
 from dataclasses import replace
 from typing import Any
@@ -19,15 +20,15 @@ OFTEN, SELDOM = (
 
 @pytest.fixture
 def chosen(problem, make_config, make_access, tmp_path, monkeypatch):
-    """How the second of three sessions of so many steps computes with this augmentation."""
+    """How one of three sessions of so many steps computes with this augmentation."""
     monkeypatch.setattr(trainer, "Forward", lambda *_, **how: how)
 
-    def choose(steps: int, **augment: Any) -> Any:
+    def choose(steps: int, session: int = 1, bn: str = "joint", **augment: Any) -> Any:
         changes = {f"augment.{name}": value for name, value in augment.items()}
-        config = make_config({"train.epochs": 1, "train.episodes": steps, **changes})
+        config = make_config({"train.epochs": 1, "train.episodes": steps, "train.bn": bn, **changes})
         one = Trainer(replace(problem, config=config), RunFolder(tmp_path, config), lambda _: None, lambda: False)
         access = make_access(**augment)
-        one.session = 1
+        one.session = session
         assert len(access.rows) == IMAGES
         return one._forward(access, None)
 
@@ -60,3 +61,11 @@ def test_views_of_a_bank_are_kept_where_there_are_fewer_than_draws(chosen):
 
 def test_a_bank_is_for_random_views(chosen):
     assert chosen(OFTEN, views=2, **STILL)["bank"] is None
+
+
+@pytest.mark.parametrize(
+    ("bn", "apart"),
+    [("joint", [False, False, False]), ("split", [True, True, True]), ("released", [True, False, False])],
+)
+def test_statistics_are_those_of_each_set_in_all_sessions_none_or_the_first(chosen, bn, apart):
+    assert [chosen(OFTEN, session, bn)["split_bn"] for session in range(3)] == apart

@@ -2,6 +2,8 @@
 
 import math
 from copy import deepcopy
+from dataclasses import replace
+from itertools import combinations
 
 import pytest
 import torch
@@ -14,6 +16,7 @@ from episodica.learners.learner import Learner
 from episodica.learners.protonet import ProtoNet
 from episodica.learners.relationnet import RelationNet
 from episodica.methods.eiml import EIML
+from episodica.methods.ft import FT
 from episodica.methods.ida import IDA
 from episodica.methods.method import Step
 from episodica.rng import StepGenerators, generator
@@ -64,9 +67,13 @@ def test_ida_can_sample_anchors(learner: Learner) -> None:
     method = IDA(sample=3)
     method.anchors = torch.randn(7, WIDTH, generator=generator("a"))
     now = step(learner, ["mix"])
-    chosen = method.anchors[torch.randperm(7, generator=RNG("anchors"))[:3]]
-    expected = alignment_by_hand(now.new["mix"].images, now.old["mix"].images, chosen)
-    assert method.loss(now)["align"].item() == pytest.approx(expected, rel=1e-4)
+    possible = [
+        alignment_by_hand(now.new["mix"].images, now.old["mix"].images, method.anchors[list(three)])
+        for three in combinations(range(7), 3)
+    ]
+    found = {method.loss(replace(now, rng=StepGenerators(0, 1, at, 20)))["align"].item() for at in range(20)}
+    assert all(any(value == pytest.approx(one, rel=1e-4) for one in possible) for value in found)
+    assert len(found) > 5
 
 
 @pytest.mark.parametrize("names", [["mix"], ["mix", "exemplar"]])
@@ -110,7 +117,7 @@ def test_eiml_draws_exemplars_where_its_fields_say_so(fields: dict, names: set[s
 
 
 def test_without_exemplars_eiml_draws_what_ft_draws() -> None:
-    ours, theirs = EIML().draw(POOLS, Shape(5, 1, 2), RNG), IDA().draw(POOLS, Shape(5, 1, 2), RNG)
+    ours, theirs = EIML().draw(POOLS, Shape(5, 1, 2), RNG), FT().draw(POOLS, Shape(5, 1, 2), RNG)
     assert torch.equal(ours["mix"].rows, theirs["mix"].rows)
 
 
@@ -119,6 +126,20 @@ def test_anchors_need_protonets(method: IDA | EIML) -> None:
     method.check(Shape(5, 1, 15), ProtoNet)
     with pytest.raises(ValueError, match=r"anchors are points.*use learner.name: protonet"):
         method.check(Shape(5, 1, 15), RelationNet)
+
+
+@pytest.mark.parametrize(
+    ("fields", "least"),
+    [
+        ({}, 1),
+        ({"exemplars_in_distillation": True}, 3),
+        ({"exemplars_in_meta_loss": True}, 3),
+        ({"exemplars_in_distillation": True, "weight": 0}, 1),
+        ({"exemplars_in_meta_loss": True, "p": 0.0}, 1),
+    ],
+)
+def test_eiml_needs_no_more_exemplars_than_it_draws(fields: dict, least: int) -> None:
+    assert EIML(**fields).least_exemplars(Shape(5, 2, 15)) == least
 
 
 def test_eiml_wants_whole_classes() -> None:

@@ -5,9 +5,20 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from episodica.methods.batches import arrived, draw_balanced_batch, draw_batch, draw_of_each
+from episodica.learners.protonet import ProtoNet
+from episodica.learners.relationnet import RelationNet
+from episodica.methods.batches import (
+    arrived,
+    batch_steps,
+    draw_balanced_batch,
+    draw_batch,
+    draw_of_each,
+)
+from episodica.methods.icarl import ICaRL
+from episodica.methods.podnet import PODNet
+from episodica.methods.ucir import UCIR
 from episodica.rng import generator
-from episodica.types import Pool, Pools
+from episodica.types import Pool, Pools, Shape
 
 sizes = st.lists(st.integers(1, 9), min_size=1, max_size=6)
 
@@ -57,3 +68,15 @@ def test_past_classes_come_first():
     current, past = pool_of([2, 2]), Pool.of({7: [5], 3: [6]})
     assert arrived(Pools(current, None)) is current
     assert arrived(Pools(current, past)).classes.tolist() == [7, 3, 10, 11]
+
+
+def test_as_many_images_as_in_episodes():
+    assert batch_steps(300, Shape(5, 1, 15), 128) == 188
+    assert batch_steps(300, Shape(5, 5, 15, 2), 100) == 600
+
+
+@pytest.mark.parametrize("method", [ICaRL(), UCIR(), PODNet()])
+def test_learners_without_centroids_are_refused(method):
+    method.check(Shape(5, 1, 15), ProtoNet)
+    with pytest.raises(ValueError, match=r"nearest-centroid.*relationnet compares maps.*use learner.name: protonet"):
+        method.check(Shape(5, 1, 15), RelationNet)
