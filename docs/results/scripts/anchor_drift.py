@@ -1,0 +1,42 @@
+"""How far the class means of a run have moved since their session, and whether they still point the same way.
+
+python docs/results/scripts/anchor_drift.py DATA RUN...
+"""
+
+import sys
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from episodica.config import resolve
+from episodica.engine.embedder import embed_all
+from episodica.engine.problem import Problem, load_problem
+from episodica.engine.run import load_learner
+from episodica.learners.learner import Learner
+from episodica.records.run import load_config
+
+IMAGES = 100  # of a class
+
+
+def class_means(problem: Problem, learner: Learner, session: int) -> Tensor:
+    """[classes of the session, D]"""
+    images = problem.stream.train[session - 1].by_class().values()
+    return torch.stack([embed_all(learner, rows[:IMAGES], problem.pixels).mean(0) for rows in images])
+
+
+def main(data: str, *runs: str) -> None:
+    for run in map(Path, runs):
+        tree = load_config(run / "config.yaml").tree()
+        tree["data"]["root"] = data
+        problem, last = load_problem(resolve(tree)), load_learner(run)
+        for session in (1, 4, 8, 12, 15):
+            then, now = (class_means(problem, one, session) for one in (load_learner(run, session), last))
+            before, after = then - then.mean(0), now - now.mean(0)
+            moved = (then - now).norm(dim=1).mean() / after.norm(dim=1).mean()
+            alike = torch.cosine_similarity(before, after).mean()
+            print(f"{run.name:22} session {session:2}  moved {moved:.1f} spreads  cosine {alike:.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
