@@ -66,6 +66,11 @@ class Shape:
     queries: int
     episodes: int = 1
 
+    @property
+    def images(self) -> int:
+        """Of all the problems together."""
+        return self.episodes * self.way * (self.shots + self.queries)
+
 
 @dataclass(frozen=True, eq=False)
 class Episodes:

@@ -78,7 +78,7 @@ class Scene:
     @property
     def images(self) -> int:
         """Of a step, in both sub-episodes."""
-        return 2 * self.shape.way * (self.shape.shots + self.shape.queries)
+        return 2 * self.shape.images
 
     def rng(self, step: int) -> StepGenerators:
         return StepGenerators(0, 1, step, 10**6)

@@ -97,12 +97,12 @@ class Trainer:
 
     def _forward(self, access: Access, teacher: Learner | None) -> Forward:
         """The old model's embeddings are kept where images have few views, and a view is drawn once on average."""
-        bn, how, shape = self.config.train.bn, self.config.augment, self.config.training_shape
-        drawn = self.steps * shape.episodes * shape.way * (shape.shots + shape.queries)
+        bn, how = self.config.train.bn, self.config.augment
         bank = None
         if how.random and how.views:
             bank = ViewBank(access, how.views, access.rng("engine.views"))
         views = len(bank) if bank else len(access.rows)
+        drawn = self.steps * self.config.training_shape.images
         return Forward(
             access,
             self.learner,

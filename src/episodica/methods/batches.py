@@ -42,4 +42,4 @@ def draw_of_each(pool: Pool, count: int, g: Generator) -> Tensor:
 
 def batch_steps(episodic: int, shape: Shape, size: int) -> int:
     """As many batches as hold the images that an episodic method sees in its steps."""
-    return ceil(episodic * shape.episodes * shape.way * (shape.shots + shape.queries) / size)
+    return ceil(episodic * shape.images / size)

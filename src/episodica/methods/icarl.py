@@ -19,7 +19,7 @@ from episodica.config.sections import TrainConfig
 from episodica.engine.access import Access
 from episodica.learners.learner import Learner
 from episodica.methods.batches import NO_EPISODES, arrived, batch_steps, draw_batch
-from episodica.methods.classifier import features, uniform
+from episodica.methods.heads import features, uniform
 from episodica.methods.method import Method, Step, require_vectors
 from episodica.rng import StepGenerators
 from episodica.types import Batch, Pools, Shape

@@ -27,7 +27,7 @@ from episodica.methods.batches import (
     draw_batch,
     draw_of_each,
 )
-from episodica.methods.classifier import features, uniform
+from episodica.methods.heads import features, uniform
 from episodica.methods.method import Method, Step, require_vectors
 from episodica.rng import StepGenerators
 from episodica.types import Batch, Pools, Shape

@@ -80,7 +80,7 @@ def count_sessions(axes: Any, last: int) -> None:
 
 def legend(figure: Any, panels: Sequence[Any], shown: Mapping[str, str] | None = None) -> None:
     """Below all panels, each name once, as many beside each other as fit: a phone has no room beside the panels.
-    Perhaps some names only, and what is shown for them."""
+    Where it is given, `shown` says which names, and as what."""
     named = {name: handle for axes in panels for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)}
     if shown is not None:
         named = {shown[name]: handle for name, handle in named.items() if name in shown}

@@ -1,4 +1,4 @@
-"""Classifiers that grow with the classes: what they see, and how new outputs begin."""
+"""Classifiers on top of the embedding that grow with the classes: what they see, and how new outputs begin."""
 
 import torch
 from torch import Generator, Tensor
