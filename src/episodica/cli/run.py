@@ -128,6 +128,7 @@ def _name_failures(outcome: Outcome, out: Path) -> None:
 def _show_results(name: str, runs: Sequence[Any], out: Path) -> None:
     for table in results_tables(runs):
         screen.print(table)
+        screen.print()
     picture, settings = out / f"{name}.png", by_setting(runs)
     try:
         one = len(settings) == 1

@@ -44,6 +44,7 @@ def _rich(table: Table, title: str) -> rich.Table:
     """Without the column of repeats where nothing is repeated, and without the paper's numbers."""
     repeated = any(row.note != "1 seed" for row in table.rows)
     drawn = rich.Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
+    drawn.min_width = len(title)  # else a narrow table folds its title
     drawn.add_column("session", no_wrap=True)
     for heading in (*["runs"] * repeated, *table.columns):
         drawn.add_column(heading, justify="right", no_wrap=True)

@@ -1,5 +1,9 @@
 """The result tables on the screen."""
 
+from io import StringIO
+
+from rich.console import Console
+
 from episodica.report.screen import results_tables
 
 
@@ -44,3 +48,10 @@ def test_a_heading_says_what_sets_its_runs_apart(make_run):
     assert titles(make_run("ft"), make_run("ft", **{"stream.tasks": 2})) == {
         f"glyphs, {tasks} tasks, protonet on conv4" for tasks in (2, 3)
     }
+
+
+def test_a_narrow_table_keeps_its_title_on_one_line(make_run):
+    *_, forgetting = results_tables([make_run("ft", 0.5)])
+    screen = Console(width=80, record=True, file=StringIO())
+    screen.print(forgetting)
+    assert screen.export_text().splitlines()[0].rstrip() == forgetting.title
