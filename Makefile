@@ -1,6 +1,7 @@
 # Two commands for a fresh machine with Python 3.11, git and make: `make demo` and `make test`.
 PYTHON ?= python3
 BIN := .venv/bin
+CODE := src tests docs/results/scripts
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: demo test check format clean
@@ -12,10 +13,10 @@ test: check  ## formatting, lint, types and tests; two processes with a thread e
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 
 check: .venv/.dev  ## the quick half of `make test`: formatting, lint and types
-	$(BIN)/ruff format --check src tests && $(BIN)/ruff check src tests && $(BIN)/pyright
+	$(BIN)/ruff format --check $(CODE) && $(BIN)/ruff check $(CODE) && $(BIN)/pyright
 
 format: .venv/.dev
-	$(BIN)/ruff format src tests && $(BIN)/ruff check --fix src tests
+	$(BIN)/ruff format $(CODE) && $(BIN)/ruff check --fix $(CODE)
 
 clean:
 	rm -rf .venv

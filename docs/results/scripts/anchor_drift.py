@@ -9,12 +9,11 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from episodica.config import resolve
+from accuracy import config_of
 from episodica.engine.embedder import embed_all
 from episodica.engine.problem import Problem, load_problem
 from episodica.engine.run import load_learner
 from episodica.learners.learner import Learner
-from episodica.records.run import load_config
 
 IMAGES = 100  # of a class
 
@@ -27,9 +26,7 @@ def class_means(problem: Problem, learner: Learner, session: int) -> Tensor:
 
 def main(data: str, *runs: str) -> None:
     for run in map(Path, runs):
-        tree = load_config(run / "config.yaml").tree()
-        tree["data"]["root"] = data
-        problem, last = load_problem(resolve(tree)), load_learner(run)
+        problem, last = load_problem(config_of(run, data)), load_learner(run)
         for session in (1, 4, 8, 12, 15):
             then, now = (class_means(problem, one, session) for one in (load_learner(run, session), last))
             before, after = then - then.mean(0), now - now.mean(0)

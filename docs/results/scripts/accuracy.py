@@ -1,0 +1,24 @@
+"""What the scripts beside this one measure and read."""
+
+from pathlib import Path
+
+from episodica.config import RunConfig, resolve
+from episodica.engine.evaluate import examine
+from episodica.engine.problem import Problem
+from episodica.learners.learner import Learner
+from episodica.records.run import load_config
+
+
+def accuracies(learner: Learner, problem: Problem, session: int) -> tuple[float, float]:
+    """Of unseen classes and of the tasks up to a session (counted from 0), in per cent."""
+    means = {name: 100 * values.double().mean().item() for name, _, values in examine(learner, problem, session)}
+    unseen = means.pop("unseen")
+    return unseen, sum(means.values()) / len(means)
+
+
+def config_of(run: Path, data: str, **evaluation: str) -> RunConfig:
+    """A run's config with the data where it is now, and other settings of the evaluation where wanted."""
+    tree = load_config(run / "config.yaml").tree()
+    tree["data"]["root"] = data
+    tree["eval"] |= evaluation
+    return resolve(tree)
