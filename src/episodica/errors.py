@@ -16,6 +16,14 @@ class Interrupted(Exception):
     """The user asked to stop; everything is saved (exit code 130)."""
 
 
+def not_installed(need: str, extra: str) -> InputError:
+    """What an optional part says where its packages are missing."""
+    return InputError(
+        f"{need}: in the folder with episodica's pyproject.toml say "
+        f"pip install --constraint constraints.txt --editable '.[{extra}]'"
+    )
+
+
 def nearest(word: str, names: Iterable[str]) -> str:
     """`did you mean "x"?`, or the names there are where none is near."""
     names = sorted(names)

@@ -113,4 +113,4 @@ def test_without_ray_the_extra_is_named(command: Command, tmp_path: Path, monkey
     monkeypatch.setitem(sys.modules, "ray", None)
     said = command("run", sweep(tmp_path, "{method.name: ft}"), "--on", "ray", "--out", tmp_path / "runs")
     assert said.code == 2
-    assert "pip install 'episodica[cluster]'" in said.text
+    assert "'.[cluster]'" in said.text

@@ -1,7 +1,7 @@
 """Encoder and few-shot classifier as ONNX, checked against torch before anything is written.
 
 Images are float32 RGB from 0 to 1; normalisation is part of both graphs. Way, shots and queries are free.
-Needs onnx, onnxscript and onnxruntime: `pip install episodica[export]`.
+Needs the extra `export`.
 """
 
 import io

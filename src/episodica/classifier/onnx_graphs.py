@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from episodica.engine.embedder import folded
-from episodica.errors import InputError
+from episodica.errors import not_installed
 from episodica.learners.learner import Learner
 
 Triple = tuple[float, float, float]
@@ -91,7 +91,7 @@ def onnxruntime_loader() -> Callable[[bytes], Run]:
         import onnxruntime
         import onnxscript  # noqa: F401
     except ImportError:
-        raise InputError("the export needs onnx, onnxscript and onnxruntime: pip install 'episodica[export]'") from None
+        raise not_installed("the export needs onnx, onnxscript and onnxruntime", "export") from None
 
     def load(graph: bytes) -> Run:
         session: Any = onnxruntime.InferenceSession(graph, providers=["CPUExecutionProvider"])

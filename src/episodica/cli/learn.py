@@ -55,7 +55,7 @@ def learn(
     """Learn the classes in IMAGES: the first call makes MODEL, each later one adds classes to it.
 
     Earlier folders are never looked at again: MODEL keeps a few images of each class. Settings follow from the images;
-    they are shown before the training, and every field of the config can be set with `--key.path VALUE`. Running the
+    they are shown before the training, and other fields of the config can be set with `--key.path VALUE`. Running the
     same command again continues an interrupted call.
     """
     name, overrides = parse(tokens)

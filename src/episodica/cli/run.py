@@ -59,10 +59,10 @@ def run(
 ) -> int:
     """Train and evaluate a recipe: one run, or a grid of them.
 
-    RECIPE is the name of a packaged recipe (`episodica list recipes`) or a YAML file; with none, quickstart, or folder
-    with `--data.name folder`. Every field of the config can be set with `--key.path VALUE`, such as
-    `--method.name erd --method.p 0.4 --seed "[0, 1]"`; a list where one value is expected makes a run of each.
-    `episodica list` shows all fields. Running the same again continues where it stopped.
+    RECIPE is the name of a packaged recipe (`episodica list recipes`) or a YAML file; with none, the one for
+    `--data.name` (folder, cifar100_16, ...), or else quickstart. Every field of the config can be set with
+    `--key.path VALUE`, such as `--method.name erd --method.p 0.4 --seed "[0, 1]"`; a list where one value is expected
+    makes a run of each. `episodica list` shows all fields. Running the same again continues where it stopped.
     """
     name, overrides = parse(tokens)
     recipe = load_recipe(name or default_recipe(overrides))

@@ -65,7 +65,7 @@ class RunConfig(Section):
     device: str = Field(default="auto", pattern="^(auto|cpu|cuda(:[0-9]+)?)$")
     """auto, cpu, cuda or cuda:N"""
     threads: int | None = Field(default=None, ge=1)
-    """CPU threads; by default all cores"""
+    """CPU threads; by default all cores, which runs of a grid share"""
     kernels: Literal["auto", "torch", "fused"] = "auto"
     """fused: compiled kernels on the CPU; torch: none of them; auto: fused where they fit and can be built"""
     precision: Literal["fp32", "bf16"] = "fp32"

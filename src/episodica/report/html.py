@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 
-from episodica.errors import InputError
+from episodica.errors import not_installed
 from episodica.report.content import Report
 from episodica.report.figures.canvas import for_page
 
@@ -14,7 +14,7 @@ def html(report: Report, drawn: Mapping[str, str], title: str, introduction: Seq
         from jinja2 import Environment, StrictUndefined
         from markupsafe import Markup, escape
     except ImportError:
-        raise InputError("a report needs jinja2: pip install 'episodica[report]'") from None
+        raise not_installed("a report needs jinja2", "report") from None
     folder = files("episodica") / "report" / "templates"
 
     def breakable(name: str) -> Markup:

@@ -1,4 +1,4 @@
-"""`episodica serve`: a model behind HTTP, and the page that uses it. Needs fastapi: `pip install episodica[web]`."""
+"""`episodica serve`: a model behind HTTP, and the page that uses it. Needs the extra `web`."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager

@@ -5,7 +5,7 @@ import socket
 from collections.abc import Callable
 from contextlib import suppress
 
-from episodica.errors import InputError
+from episodica.errors import InputError, not_installed
 from episodica.serve.guard import App
 
 SECONDS_TO_END = 3  # for answers under way
@@ -16,7 +16,7 @@ def need_web() -> None:
         import fastapi  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError:
-        raise InputError("pages need fastapi and uvicorn: pip install 'episodica[web]'") from None
+        raise not_installed("pages need fastapi and uvicorn", "web") from None
 
 
 def bind(host: str, port: int) -> socket.socket:

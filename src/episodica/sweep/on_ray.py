@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from episodica.config import RunConfig
 from episodica.engine.trainer import Tell
-from episodica.errors import InputError
+from episodica.errors import InputError, not_installed
 from episodica.records.files import remove_leftovers
 from episodica.records.results import Results
 from episodica.records.run import RunFolder
@@ -80,7 +80,7 @@ class OnRay:
         try:
             import ray
         except ImportError:
-            raise InputError("runs on a cluster need ray: pip install 'episodica[cluster]'") from None
+            raise not_installed("runs on a cluster need ray", "cluster") from None
         ours = not ray.is_initialized()
         if ours:
             self._connect(ray)

@@ -11,7 +11,7 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from episodica.errors import InputError
+from episodica.errors import not_installed
 from episodica.report.aggregate import Line
 
 INK = "#1b1f24"
@@ -52,7 +52,7 @@ def styled(draw: Callable[P, R]) -> Callable[P, R]:
         try:
             from matplotlib import rc_context
         except ImportError:
-            raise InputError("pictures need matplotlib: pip install 'episodica[report]'") from None
+            raise not_installed("pictures need matplotlib", "report") from None
         with rc_context(STYLE):
             return draw(*args, **how)
 
