@@ -18,6 +18,7 @@ from episodica import registry
 from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.state import ModelState, StateRecord
 from episodica.config import RunConfig, resolution, resolve
+from episodica.config.flat import nest
 from episodica.config.sections import AugmentConfig
 from episodica.data.splits import Split, make_split
 from episodica.data.store import ImageStore
@@ -32,7 +33,6 @@ from episodica.records.results import Ledger
 from episodica.rng import generator, seeded
 from episodica.serve.guard import App
 from episodica.serve.listen import address, bind
-from episodica.sweep.flat import nest
 from episodica.types import Pool, Pools
 
 settings.register_profile("quick", max_examples=40, deadline=None, derandomize=True)
@@ -135,7 +135,7 @@ def pools(stream: TaskStream) -> Pools:
 def make_access(store: ImageStore, pools: Pools, learner: Learner) -> Callable[..., Access]:
     def make(**how: Any) -> Access:
         rng = partial(generator, 0)
-        return Access(store, AugmentConfig(**how), torch.device("cpu"), pools, rng, learner, None, lambda text: None)
+        return Access(store, AugmentConfig(**how), torch.device("cpu"), pools, rng, learner, None)
 
     return make
 

@@ -89,7 +89,7 @@ def test_only_the_current_task_and_the_memory_are_read_until_evaluation(
 ) -> None:
     found = observed(method, learner)
     stream = load_problem(found.config).stream
-    replays = found.config.method.component.replays  # type: ignore[attr-defined]
+    replays = found.config.replays
     current: set[int] = set()
     past: set[int] = set()
     examined: set[int] = set()

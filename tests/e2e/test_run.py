@@ -180,9 +180,11 @@ def test_a_recipe_without_names_takes_the_default_components(command: Command) -
 
 
 def test_a_picture_that_cannot_be_written_does_not_hide_the_results(command: Command, tmp_path: Path) -> None:
-    (tmp_path / "blank.png").mkdir()
-    said = command("run", *words(TINY), "--out", tmp_path)
+    out = tmp_path / "[bold]"
+    (out / "blank.png").mkdir(parents=True)
+    said = command("run", *words(TINY), "--out", out)
     assert said.code == 0
+    assert f"written to {out}/" in said.text
     assert "no picture" in said.text
 
 

@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from episodica.config import SECTION_KINDS, RunConfig, field_at, paths, resolve
+from episodica.config.flat import flatten, nest
 from episodica.config.sections import MemoryConfig
 from episodica.errors import InputError
 from episodica.methods.method import Method
 from episodica.models.conv4 import Conv4
 from episodica.registry import components, settings_of
-from episodica.sweep.flat import flatten, nest
 
 DEFAULTS = flatten(resolve({}).tree())
 INDIFFERENT = {"data.root", "device", "threads", "kernels", "train.log_every", "train.checkpoint_seconds"}

@@ -75,7 +75,7 @@ def _section(name: str, problem: Problem) -> Section:
 def exemplars(config: RunConfig) -> int:
     """Kept at the end; a method that does not replay keeps none."""
     per_class = min(config.memory_rules.per_class or TRAIN, TRAIN)
-    return 2 * TASKS * per_class if config.method.component.replays else 0  # type: ignore[attr-defined]
+    return 2 * TASKS * per_class if config.replays else 0
 
 
 def sessions(problem: Problem) -> tuple[list[float], list[float]]:

@@ -99,7 +99,7 @@ class EngineLoop:
         assert accelerate(learner, kernels, lambda text: None) == kernels
         teacher = frozen(learner)
         rng = partial(generator, 0)
-        self.access = Access(scene.store, scene.how, CPU, scene.pools, rng, learner, teacher, lambda text: None)
+        self.access = Access(scene.store, scene.how, CPU, scene.pools, rng, learner, teacher)
         self.forward = Forward(self.access, learner, teacher, split_bn=False, cache=not scene.how.random)
         self.optimizer = scene.method.optimizer(list(learner.parameters()), scene.config.train)
 

@@ -13,9 +13,9 @@ from PIL import Image
 
 from episodica.classifier.state import StateRecord
 from episodica.config import RunConfig, resolve
+from episodica.config.flat import nest
 from episodica.data.decode import Encoded
 from episodica.errors import InputError
-from episodica.sweep.grid import nest
 
 SIZES = (32, 48, 64, 84)  # pixels of a side
 LOOKED_AT = 200  # images whose size is looked up

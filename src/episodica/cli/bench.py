@@ -14,7 +14,7 @@ from episodica.bench import parts
 from episodica.bench.scene import available_kernels
 from episodica.bench.show import markdown, rendered, to_json
 from episodica.bench.timing import CLOCKS, Effort
-from episodica.cli.screen import OK, app, complaints, screen
+from episodica.cli.screen import OK, app, complaints, say, screen
 from episodica.engine.device import computing, describe_environment, keep_freed_memory
 from episodica.engine.fused.build import CannotBuild, library
 from episodica.errors import InputError
@@ -63,7 +63,7 @@ def bench(
                 if json_file is not None:  # at once: whoever loses patience keeps what there is
                     write_json(json_file, to_json(sections, machine, asked))
     if json_file is not None:
-        complaints.print(f"The rows were written to {json_file}", soft_wrap=True)
+        say(f"The rows were written to {json_file}", complaints)
     return OK
 
 
@@ -79,4 +79,4 @@ def _say_what_is_missing() -> None:
     try:
         library()
     except CannotBuild as error:
-        complaints.print(f"Plain torch alone is measured: {error}", soft_wrap=True, markup=False)
+        say(f"Plain torch alone is measured: {error}", complaints)

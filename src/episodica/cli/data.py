@@ -7,17 +7,16 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
-from rich.markup import escape
 
+from episodica.cli.catalogue import amount, cache_report, data_table, inspection_report
 from episodica.cli.overrides import Tokens, parse
-from episodica.cli.screen import BAD_INPUT, OK, app, reading_bar, screen
+from episodica.cli.screen import BAD_INPUT, OK, app, reading_bar, say, screen
 from episodica.config import RunConfig
 from episodica.data.cache import cache_folder
 from episodica.data.housekeeping import clear
 from episodica.data.inspection import contact_sheets, describe_split, inspect
 from episodica.engine.problem import split_of
 from episodica.errors import InputError
-from episodica.records.catalogue import amount, cache_report, data_table, inspection_report
 from episodica.registry import find
 from episodica.sweep.grid import plan
 from episodica.sweep.recipe import Recipe, packaged_recipes
@@ -78,7 +77,7 @@ def data_sheet(
     with reading_bar() as tell:
         arrays = dataset.load(tell)
     paths = contact_sheets(split_of(config, dataset, arrays), arrays, out / dataset.name)
-    screen.print(f"{len(paths)} contact sheets were written to {out / dataset.name}{'/'}", soft_wrap=True)
+    say(f"{len(paths)} contact sheets were written to {out / dataset.name}/")
     return OK
 
 
@@ -88,9 +87,9 @@ def data_clear_cache(name: Annotated[str | None, Parameter(help="a data set; def
     if name is not None:
         find("dataset", name)
     removed, in_use = clear(name)
-    screen.print(f"removed from {escape(str(cache_folder()))}: {amount(removed)}", soft_wrap=True)
+    say(f"removed from {cache_folder()}: {amount(removed)}")
     for entry in in_use:
-        screen.print(f"kept {escape(entry.folder.name)}: another process is writing it", soft_wrap=True)
+        say(f"kept {entry.folder.name}: another process is writing it")
     return OK
 
 

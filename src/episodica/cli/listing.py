@@ -2,8 +2,8 @@
 
 from typing import Literal
 
+from episodica.cli.catalogue import catalogue
 from episodica.cli.screen import OK, app, screen
-from episodica.records.catalogue import catalogue
 
 
 @app.command(name="list")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from episodica.cli.screen import OK, app, screen
+from episodica.cli.screen import OK, app, say
 from episodica.report.write import write_report
 
 
@@ -24,5 +24,5 @@ def report(
     differences and loss curves. Runs that are unfinished or broken are listed with their state.
     """
     written = write_report(folders or (Path("runs"),), out, images=images, maps=maps)
-    screen.print(f"The report is {written}", soft_wrap=True)
+    say(f"The report is {written}")
     return OK

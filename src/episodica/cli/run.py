@@ -12,19 +12,19 @@ from cyclopts import Parameter
 from rich.markup import escape
 
 from episodica.cli.overrides import Tokens, parse
-from episodica.cli.screen import INTERRUPTED, OK, app, complaints, exit_code, one_line, screen
+from episodica.cli.screen import INTERRUPTED, OK, app, complaints, exit_code, one_line, say, screen
 from episodica.config import RunConfig
 from episodica.engine.device import keep_freed_memory
 from episodica.engine.run import stopping_gently
 from episodica.errors import InputError
 from episodica.records.comparison import labels
 from episodica.records.progress import ProgressBars
-from episodica.records.run import announce
+from episodica.records.run import ERROR_LOG, announce
 from episodica.report.figures.canvas import save
 from episodica.report.figures.curves import arrangement, curves
 from episodica.report.screen import results_tables
 from episodica.report.settings import by_setting, title
-from episodica.sweep.executor import LOG, Executor, Outcome
+from episodica.sweep.executor import Executor, Outcome
 from episodica.sweep.grid import plan
 from episodica.sweep.on_ray import Disk, OnRay
 from episodica.sweep.recipe import default_recipe, load_recipe
@@ -118,7 +118,7 @@ def _name_failures(outcome: Outcome, out: Path) -> None:
     """Runs that failed for the same reason together, each with its log where there is one."""
     failures: dict[str, list[str]] = {}
     for config, error in outcome.failed:
-        log = out / config.run_id / LOG
+        log = out / config.run_id / ERROR_LOG
         told = log.exists() and not isinstance(error, InputError)
         failures.setdefault(one_line(error), []).append(f"{config.run_id}, log: {log}" if told else config.run_id)
     for message, runs in failures.items():
@@ -137,4 +137,4 @@ def _show_results(name: str, runs: Sequence[Any], out: Path) -> None:
         said = f", the curves are in {picture}"
     except (InputError, OSError) as error:
         said = f" (no picture: {error})"
-    screen.print(f"Everything was written to {out}/: a folder for each run{said}.", soft_wrap=True)
+    say(f"Everything was written to {out}/: a folder for each run{said}.")

@@ -24,11 +24,16 @@ app = App(
 )
 
 
+def say(sentence: str, on: Console = screen) -> None:
+    """On one line as it is: names of files may look like markup."""
+    on.print(sentence, soft_wrap=True, markup=False)
+
+
 def announce_page(what: str, place: str, token: str | None) -> None:
     """Where a page is, and how a browser is let in."""
-    screen.print(f"{what} {place}", soft_wrap=True)
+    say(f"{what} {place}")
     if token is not None:
-        screen.print(f"Open {place}?token=... with your token once; the browser keeps it.", soft_wrap=True)
+        say(f"Open {place}?token=... with your token once; the browser keeps it.")
 
 
 def exit_code(error: BaseException) -> int:

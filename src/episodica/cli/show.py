@@ -14,7 +14,7 @@ from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.state import ModelState
 from episodica.classifier.words import ability, percent, printable
 from episodica.cli.learn import Model
-from episodica.cli.screen import OK, app, screen
+from episodica.cli.screen import OK, app, say, screen
 from episodica.errors import InputError
 
 KINDS = {"learned": "learned", "remembered": "remembered", "unseen": "held out of training"}
@@ -45,7 +45,7 @@ def show(
             contact_sheet(state, folder.vault).save(sheet, "PNG")
         except OSError as error:
             raise InputError(f"cannot write {sheet}: {error.strerror or error}; choose another file") from None
-        screen.print(f"The contact sheet is {escape(str(sheet))}", soft_wrap=True) if not as_json else None
+        say(f"The contact sheet is {sheet}") if not as_json else None
     return OK
 
 

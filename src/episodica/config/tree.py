@@ -104,6 +104,16 @@ class RunConfig(Section):
         return self.memory.model_copy(update={"select": preferred})
 
     @property
+    def replays(self) -> bool:
+        """Whether the method has a memory of exemplars."""
+        return self.method.component.replays  # type: ignore[attr-defined]
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether the run trains on all tasks at once: one session, which stands where the stream ends."""
+        return self.method.component.merges_tasks  # type: ignore[attr-defined]
+
+    @property
     def epochs(self) -> int:
         return max(1, round(self.train.epochs * self.scale))
 
@@ -127,27 +137,40 @@ class RunConfig(Section):
     @property
     def ignored(self) -> list[str]:
         """Fields that were set although they do nothing for the method."""
-        chosen = self.model_dump(exclude_defaults=True)
+        chosen = self.chosen()
         paths = [path.split(".") for path in self.method.component.ignores]  # type: ignore[attr-defined]
         return [f"{section}.{key}" for section, key in paths if key in chosen.get(section, {})]
 
     def tree(self) -> dict[str, Any]:
         return self.model_dump(mode="json")
 
-    @property
-    def run_id(self) -> str:
-        """A stable hash of what decides the numbers; where the files lie and what computes them does not.
-
-        Only what differs from the defaults is in it, so a field that a later version adds leaves the ids as they are.
-        """
+    def chosen(self) -> dict[str, Any]:
+        """What differs from the defaults."""
         tree = self.model_dump(mode="json", exclude_defaults=True)
-        for section in SECTION_KINDS:
-            tree[section] = {**tree.get(section, {}), "name": getattr(self, section).name}
-        replays = self.method.component.replays  # type: ignore[attr-defined]
-        tree["memory"] = self.memory_rules.model_dump(mode="json", exclude_defaults=True) if replays else {}
+        usual = MemoryConfig.model_validate({}).model_dump(mode="json")  # its own default follows from what is given
+        tree["memory"] = {key: value for key, value in tree.get("memory", {}).items() if value != usual[key]}
+        return tree
+
+    def decisive(self, *, exclude_defaults: bool = False) -> dict[str, Any]:
+        """What decides the numbers, without what does nothing for this method; where the files lie and what computes
+        is not in it."""
+        tree = self.model_dump(mode="json", exclude_defaults=exclude_defaults)
+        rules = self.memory_rules.model_dump(mode="json", exclude_defaults=exclude_defaults)
+        tree["memory"] = rules if self.replays else {}
         for path in (*NOT_IN_THE_NUMBERS, *self.method.component.ignores):  # type: ignore[attr-defined]
             section, _, key = path.rpartition(".")
             (tree.get(section, {}) if section else tree).pop(key, None)
+        return tree
+
+    @property
+    def run_id(self) -> str:
+        """A stable hash of what decides the numbers.
+
+        Only what differs from the defaults is in it, so a field that a later version adds leaves the ids as they are.
+        """
+        tree = self.decisive(exclude_defaults=True)
+        for section in SECTION_KINDS:
+            tree[section] = {**tree.get(section, {}), "name": getattr(self, section).name}
         tree = {key: value for key, value in tree.items() if value != {}}
         text = json.dumps(tree, sort_keys=True, separators=(",", ":"))
         return f"{self.method.name}-{blake2b(text.encode(), digest_size=6).hexdigest()}"

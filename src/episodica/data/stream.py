@@ -28,8 +28,8 @@ class TaskStream:
 
     @property
     def examined(self) -> bool:
-        """Whether anything is held out to examine the learner on."""
-        return bool(self.test) or len(self.unseen) > 0
+        """Whether images are held out to examine the learner on: of its tasks and of unseen classes."""
+        return bool(self.test) and len(self.unseen) > 0
 
     def seen(self, session: int) -> list[int]:
         """The test tasks whose classes have all been trained on after this session (counted from 0)."""

@@ -1,7 +1,5 @@
 """The gate to the images: in a session only the current task and the memory can be read, whoever asks."""
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 
@@ -15,7 +13,7 @@ from episodica.types import Pools
 
 
 class Access:
-    """What a method may use besides its pools: guarded images, embeddings of them, draws, and a word to the user."""
+    """What a method may use besides its pools: guarded images, embeddings of them, and draws."""
 
     def __init__(
         self,
@@ -26,14 +24,12 @@ class Access:
         rng: Generators,
         learner: Learner,
         teacher: Learner | None,
-        notice: Callable[[str], None],
     ) -> None:
         self._store, self._how, self._device = store, how, device
         self._permitted = torch.zeros(len(store), dtype=torch.bool)
         self._permitted[pools.seen.images()] = True
         self.rng = rng
         self.learner, self.teacher = learner, teacher
-        self.notice = notice
 
     def close(self) -> None:
         """At the end of the session its images are gone, also for those who kept this object."""

@@ -15,6 +15,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 from episodica.learners.learner import Learner
 
 CHUNK = 250
+VALUES_KEPT = 2**29  # 2 GiB of embeddings: more are not kept, but computed when they are asked for
 
 
 def embed_all(learner: Learner, rows: Tensor, pixels: Callable[[Tensor], Tensor]) -> Tensor:

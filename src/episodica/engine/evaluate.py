@@ -10,7 +10,7 @@ from torch import Generator, Size, Tensor
 from torch.nn.functional import normalize
 
 from episodica.data.sampling import draw_classes, draw_images, effective_way
-from episodica.engine.embedder import EmbeddedWhenAsked, Embeddings, embed_chunks, folded
+from episodica.engine.embedder import VALUES_KEPT, EmbeddedWhenAsked, Embeddings, embed_chunks, folded
 from episodica.engine.pair_table import PairTable, worthwhile
 from episodica.engine.problem import Problem
 from episodica.learners.learner import Learner
@@ -20,7 +20,6 @@ from episodica.types import Embedded, Episodes, Pool, Shape
 
 EPISODES_DRAWN_AT_ONCE = 250
 VALUES_AT_ONCE = 2**26
-VALUES_OF_A_POOL = 2**29  # 2 GiB: beyond it, images are embedded for the episodes that show them
 
 
 def examine(learner: Learner, problem: Problem, session: int) -> Iterator[tuple[str, Shape, Tensor]]:
@@ -42,7 +41,7 @@ def embeddings_of(examinee: Learner, pool: Pool, problem: Problem) -> Embeddings
 
     rows = pool.images()
     shape = embed(rows[:1]).shape[1:]
-    if len(rows) * shape.numel() > VALUES_OF_A_POOL:
+    if len(rows) * shape.numel() > VALUES_KEPT:
         return EmbeddedWhenAsked(embed, shape)
     return Embeddings.of(rows, embed(rows))
 

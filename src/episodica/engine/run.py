@@ -34,7 +34,6 @@ def run_one(config: RunConfig, out: Path, watch: Tell, stop: Callable[[], bool] 
             trainer = carry_on(problem, folder, watch, stop)
         results = trainer.ledger.results("finished")
         folder.write_results(results)
-        (folder.path / "error.log").unlink(missing_ok=True)
         watch({"event": "finished", "run": config.run_id})
         return results
 
@@ -43,14 +42,13 @@ def carry_on(problem: Problem, folder: RunFolder, watch: Tell, stop: Callable[[]
     """Train from the folder's last checkpoint, or from the start where it has none, to the end of the stream."""
     folder.claim_split(problem.split, problem.class_names)
     trainer = Trainer(problem, folder, watch, stop)
-    notice, config = partial(_tell_notice, watch), problem.config
+    config, notices = problem.config, []
     trainer.learner.backbone.reduced = reduced_precision(config.precision, problem.device)
-    kernels = accelerate(trainer.learner, config.kernels, notice)
-    changed = folder.write_environment(describe_environment(problem.device, kernels, config.precision))
-    if changed:
-        notice(changed)
+    kernels = accelerate(trainer.learner, config.kernels, notices.append)
+    notices += folder.write_environment(describe_environment(problem.device, kernels, config.precision))
+    folder.forget_failure()
     try:
-        trainer.run()
+        trainer.run(notices)
     except InputError:
         raise  # what cannot be continued is left as it was found
     except BaseException as error:
@@ -59,10 +57,6 @@ def carry_on(problem: Problem, folder: RunFolder, watch: Tell, stop: Callable[[]
             folder.write_results(trainer.ledger.results(status))
         raise
     return trainer
-
-
-def _tell_notice(watch: Tell, text: str) -> None:
-    watch({"event": "notice", "text": text})
 
 
 def tell_reading(watch: Tell, what: str, done: int, total: int) -> None:

@@ -1,7 +1,7 @@
 """The training loop, the only one: sessions and steps, then memory and evaluation, with checkpoints on the way."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ from torch.optim import Optimizer
 from episodica.engine import checkpoint
 from episodica.engine.access import Access
 from episodica.engine.checkpoint import Checkpoints, Progress
+from episodica.engine.embedder import VALUES_KEPT
 from episodica.engine.evaluate import examine
 from episodica.engine.forward import Forward, frozen
 from episodica.engine.problem import Problem, new_learner, new_method, notices
@@ -52,11 +53,14 @@ class Trainer:
         self.seconds_train = 0.0
         self.saved_at = time.monotonic()
 
-    def run(self) -> None:
+    def run(self, heralded: Sequence[str] = ()) -> None:
+        """After the notices that whoever prepared it has for the user."""
         progress = self.checkpoints.latest()
         tensors = {} if progress is None else self._restore(progress)
+        if self.session == len(self.stream.train):
+            return
         with EventLog(self.folder.path / "events.jsonl", keep=progress.events if progress else 0) as self.log:
-            for text in () if progress else notices(self.config, self.stream):
+            for text in (*heralded, *(() if progress else notices(self.config, self.stream))):
                 self._notice(text)
             while self.session < len(self.stream.train):
                 self._session(tensors)
@@ -70,7 +74,7 @@ class Trainer:
         if tensors and teacher is not None:
             checkpoint.restore_module("learner", teacher, self.checkpoints.at_end_of(self.session - 1))
         store, how, device = self.problem.store, self.config.augment, self.problem.device
-        access = Access(store, how, device, pools, rng, self.learner, teacher, self._notice)
+        access = Access(store, how, device, pools, rng, self.learner, teacher)
         if not tensors:
             self._tell("session", classes=len(pools.current), memory=len(self.memory))
             self.method.begin(access, pools)
@@ -96,21 +100,24 @@ class Trainer:
         return self.method.steps(self.epochs * self.config.train.episodes, self.config.training_shape)
 
     def _forward(self, access: Access, teacher: Learner | None) -> Forward:
-        """The old model's embeddings are kept where images have few views, and a view is drawn once on average."""
+        """The old model's embeddings are kept where images have few views, and that is worth it."""
         bn, how = self.config.train.bn, self.config.augment
-        bank = None
-        if how.random and how.views:
-            bank = ViewBank(access, how.views, access.rng("engine.views"))
-        views = len(bank) if bank else len(access.rows)
-        drawn = self.steps * self.config.training_shape.images
+        bank = ViewBank(access, how.views, access.rng("engine.views")) if how.random and how.views else None
+        views = len(access.rows if bank is None else bank)
+        few = bank is not None or not how.random
         return Forward(
             access,
             self.learner,
             teacher,
             split_bn=bn == "split" or (bn == "released" and self.session == 0),
-            cache=(bank is not None or not how.random) and views <= drawn,
+            cache=few and teacher is not None and self._worth_keeping(views, access, teacher),
             bank=bank,
         )
+
+    def _worth_keeping(self, views: int, access: Access, teacher: Learner) -> bool:
+        """Whether a view is drawn once on average, and there is room for the embeddings of all."""
+        drawn = self.steps * self.config.training_shape.images
+        return views <= drawn and views * access.embed(teacher, access.rows[:1]).numel() <= VALUES_KEPT
 
     def _train(self, pools: Pools, forward: Forward, optimizer: Optimizer) -> None:
         train, shape = self.config.train, self.config.training_shape

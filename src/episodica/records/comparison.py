@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from episodica.config import NOT_IN_THE_NUMBERS, RunConfig, resolve
+from episodica.config import NOT_IN_THE_NUMBERS, RunConfig
+from episodica.config.flat import flatten
 from episodica.records.results import Results
-from episodica.sweep.flat import flatten
 
 Run = tuple[RunConfig, Results]
 METRICS = {"meta_test": "unseen classes (meta-test)", "seen": "seen classes (mean of the tasks)"}
@@ -19,11 +19,6 @@ def shown_sessions(tasks: int) -> list[int]:
     if tasks <= COLUMNS:
         return list(range(1, tasks + 1))
     return [s for s in range(2, tasks + 1) if s & (s - 1) == 0 or s == tasks]
-
-
-def is_bound(config: RunConfig) -> bool:
-    """Whether the run trains on all tasks at once: one session, which stands where the stream ends."""
-    return config.method.component.merges_tasks  # type: ignore[attr-defined]
 
 
 def setting(config: RunConfig) -> dict[str, Any]:
@@ -45,8 +40,7 @@ def unseen_setting(config: RunConfig) -> dict[str, Any]:
 
 def identity(config: RunConfig) -> dict[str, Any]:
     """All that decides the numbers but for the repeats."""
-    ignored = (*REPEATS, *NOT_IN_THE_NUMBERS)
-    return {path: value for path, value in flatten(config.tree()).items() if path not in ignored}
+    return {path: value for path, value in flatten(config.decisive()).items() if path not in REPEATS}
 
 
 def labels(configs: Sequence[RunConfig]) -> dict[str, str]:
@@ -54,19 +48,17 @@ def labels(configs: Sequence[RunConfig]) -> dict[str, str]:
 
     A switch that is off goes without saying and, where many fields differ, whatever has its default value.
     """
-    trees = {config.run_id: flatten(config.tree()) for config in configs}
+    trees = {config.run_id: flatten(config.decisive()) for config in configs}
     methods = {config.run_id: config.method.name for config in configs}
     named = {}
-    for run, own in trees.items():
-        peers = [tree for other, tree in trees.items() if methods[other] == methods[run]]
-        apart = [p for p in own if p not in NOT_IN_THE_NUMBERS and any(peer.get(p) != own[p] for peer in peers)]
+    for config in configs:
+        own, chosen = trees[config.run_id], flatten(config.chosen())
+        peers = [tree for other, tree in trees.items() if methods[other] == config.method.name]
+        apart = [path for path in own if any(peer.get(path) != own[path] for peer in peers)]
         short = Counter(path.split(".")[-1] for path in apart)
-        if len(apart) > PLAIN:
-            usual = flatten(resolve({"method": {"name": methods[run]}}).tree())
-            apart = [path for path in apart if own[path] != usual.get(path)]
-        apart = [path for path in apart if own[path] is not False]
-        keys = {path: key if short[key := path.split(".")[-1]] == 1 else path for path in apart}
-        named[run] = " ".join([methods[run], *(f"{key}={own[path]}" for path, key in keys.items())])
+        told = [path for path in apart if path in chosen or (len(apart) <= PLAIN and own[path] is not False)]
+        keys = {path: key if short[key := path.split(".")[-1]] == 1 else path for path in told}
+        named[config.run_id] = " ".join([config.method.name, *(f"{key}={own[path]}" for path, key in keys.items())])
     return named
 
 

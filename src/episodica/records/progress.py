@@ -55,7 +55,7 @@ class ProgressBars:
 
     def follow(self, config: RunConfig) -> "Listener":
         label = escape(self._labels[config.run_id].ljust(self._width))
-        return Listener(self, config.run_id, label, config.train.episodes_per_step)
+        return Listener(self, config.run_id, label)
 
     def reach(self, run: str, share: float) -> str:
         """Note how far a run is; the time that it needs still."""
@@ -87,8 +87,8 @@ class ProgressBars:
 class Listener:
     """Turns the events of one run into the state of its line."""
 
-    def __init__(self, bars: ProgressBars, run: str, label: str, episodes_per_step: int) -> None:
-        self._bars, self._run, self._label, self._per_step = bars, run, label, episodes_per_step
+    def __init__(self, bars: ProgressBars, run: str, label: str) -> None:
+        self._bars, self._run, self._label = bars, run, label
         self._line: TaskID | None = None
         self._since = (0, 0.0)
         self._accuracy = ""
@@ -112,7 +112,7 @@ class Listener:
     def _on_step(self, event: Mapping[str, Any]) -> None:
         steps, seconds = event["step"] - self._since[0], event["seconds"] - self._since[1]
         self._since = (event["step"], event["seconds"])
-        speed = f"{max(steps, 1) * self._per_step / max(seconds, 1e-9):.1f} episodes/s"
+        speed = f"{max(steps, 1) / max(seconds, 1e-9):.1f} steps/s"
         losses = (f"{name} {value:.3f}" for name, value in event["loss"].items())
         self._place(event, event["step"], details="  ".join([speed, *losses]))
 

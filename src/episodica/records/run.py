@@ -19,6 +19,8 @@ from episodica.errors import FolderInUse, InputError
 from episodica.records.files import remove_leftovers, write_atomically, write_json, write_text
 from episodica.records.results import Results
 
+ERROR_LOG = "error.log"  # in the folder of a run that failed
+
 
 class RunFolder:
     """The folder of one run, locked while it is open."""
@@ -95,21 +97,33 @@ class RunFolder:
             )
         return None
 
-    def write_environment(self, environment: dict[str, Any]) -> str | None:
-        """Record what computes; where the run was begun on something else, that is kept and a notice returned."""
-        path, earlier = self.path / "env.json", []
-        if path.exists():
-            before = json.loads(path.read_text())
-            earlier = before.pop("earlier", [])
-            if before != environment:
-                earlier = [*earlier, before]
+    def forget_failure(self) -> None:
+        """What goes on has not failed."""
+        (self.path / ERROR_LOG).unlink(missing_ok=True)
+
+    def write_environment(self, environment: dict[str, Any]) -> list[str]:
+        """Record what computes. What the run was computed by until now is kept, and notices say what is new."""
+        before = self._environment()
+        earlier = before.pop("earlier", [])
+        if before and before != environment:
+            earlier = [*earlier, before]
         self.write("env.json", {**environment, "earlier": earlier})
-        changed = [
-            key
-            for key in ("threads", "device", "kernel_path", "versions")
-            if earlier and earlier[-1][key] != environment[key]
-        ]
-        return f"continued with other {', '.join(changed)}: the last digits may differ" if changed else None
+        telling = ("threads", "device", "kernel_path", "versions")
+        changed = [key for key in telling if before and before.get(key) != environment[key]]
+        return [f"continued with other {', '.join(changed)}: the last digits may differ"] if changed else []
+
+    def _environment(self) -> dict[str, Any]:
+        """That of the last start, or nothing before the first."""
+        path = self.path / "env.json"
+        try:
+            found = json.loads(path.read_text())
+        except FileNotFoundError:
+            return {}
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            raise InputError(f"{path} is damaged: restore it, or delete it to go on without a record of what computed")
+        return found
 
     def write_episodes(self, session: int, accuracies: Mapping[str, np.ndarray]) -> None:
         path = self.path / "episodes" / f"session-{session + 1:03d}.npz"

@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from episodica.config import resolve
+from episodica.config.flat import flatten
 from episodica.records.comparison import identity
 from episodica.report.aggregate import Line
-from episodica.sweep.flat import flatten
 
 
 @dataclass(frozen=True)
@@ -124,9 +123,8 @@ def _methods(lines: Sequence[Line]) -> list[str]:
 
 
 def _base(lines: Sequence[Line], method: str) -> Line:
-    usual = flatten(resolve({"method": {"name": method}}).tree())
     own = [line for line in lines if line.config.method.name == method]
-    return min(own, key=lambda line: sum(value != usual.get(path) for path, value in identity(line.config).items()))
+    return min(own, key=lambda line: len(flatten(line.config.chosen()).keys() & identity(line.config).keys()))
 
 
 def _apart(base: Line, line: Line) -> frozenset[str]:

@@ -6,7 +6,7 @@ from math import sqrt
 from typing import Any
 
 from episodica.config import RunConfig
-from episodica.records.comparison import Run, identity, is_bound, labels, setting, unseen_setting
+from episodica.records.comparison import Run, identity, labels, setting, unseen_setting
 from episodica.records.results import Results, Session
 
 # 97.5 % quantiles of Student's t for 1, 2, ... degrees of freedom
@@ -57,7 +57,7 @@ class Line:
 
     @property
     def bound(self) -> bool:
-        return is_bound(self.config)
+        return self.config.is_bound
 
     @property
     def setting(self) -> dict[str, Any]:

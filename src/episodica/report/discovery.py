@@ -9,9 +9,9 @@ from episodica.config import RunConfig
 from episodica.errors import InputError
 from episodica.records.comparison import Run
 from episodica.records.results import Results
-from episodica.records.run import load_config, load_results
+from episodica.records.run import ERROR_LOG, load_config, load_results
 
-TRACES = ("config.yaml", "results.json", "events.jsonl", "error.log")  # any of them makes a folder that of a run
+TRACES = ("config.yaml", "results.json", "events.jsonl", ERROR_LOG)  # any of them makes a folder that of a run
 NO_RESULTS, DAMAGED, REPEATED = "no results yet", "damaged", "found twice"
 
 
@@ -56,7 +56,7 @@ def _read(folder: Path, place: str) -> Found:
         return Found(folder, place, DAMAGED, remark="config.yaml is missing or cannot be read")
     except InputError as error:
         return Found(folder, place, DAMAGED, remark=str(error))
-    failure = _last_line(folder / "error.log")
+    failure = _last_line(folder / ERROR_LOG)
     try:
         results = load_results(folder)
     except (InputError, OSError) as error:

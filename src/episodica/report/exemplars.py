@@ -26,7 +26,7 @@ NOT_ASKED = (
 
 def exemplar_parts(lines: Sequence[Line], where: dict[str, Path], allowed: bool) -> list[Part]:
     """One for each line that keeps exemplars, of its first run; where they cannot be shown it says why."""
-    keeping = [line for line in lines if line.config.method.component.replays]  # type: ignore[attr-defined]
+    keeping = [line for line in lines if line.config.replays]
     if keeping and not allowed:
         return [Part("Exemplars", NOT_ASKED)]
     return [_part(line, where) for line in keeping]

@@ -7,7 +7,7 @@ import numpy as np
 
 from episodica.config import RunConfig
 from episodica.errors import InputError
-from episodica.records.comparison import METRICS, is_bound
+from episodica.records.comparison import METRICS
 from episodica.records.results import UNSEEN, Mean, mean_over_tasks
 from episodica.records.run import load_config, load_results
 from episodica.report.aggregate import Line
@@ -26,7 +26,7 @@ def paired(first: Path, second: Path, session: int | None = None) -> dict[str, M
     reached = [len(one.sessions), len(two.sessions)]
     if session is not None:
         reached = [session, session]
-    elif not any(map(is_bound, configs)):
+    elif not any(config.is_bound for config in configs):
         reached = [min(reached)] * 2
     shape = f"{one.shape['way']}way-{one.shape['shots']}shot-"
     ours, theirs = (_accuracies(folder, at, shape) for folder, at in zip((first, second), reached, strict=True))

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from episodica.config import RunConfig
-from episodica.records.comparison import Run, is_bound
+from episodica.records.comparison import Run
 
 ABOUT = (
     "The paper trains 200 epochs a session on 84 px images, probably with the 64-64-64-1600 network; "
@@ -39,7 +39,7 @@ def paper_number(run: Run, metric: str, session: int | str) -> Printed | None:
     """What the paper reports for the run's method after a session, or on average ("avg"); of a variant, if it does."""
     row = _row_name(run[0])
     for block in _blocks_of(run) if row else ():
-        if is_bound(run[0]):
+        if run[0].is_bound:
             if metric == "meta_test" and session == block["setting"]["tasks"] and "joint" in block:
                 return Printed(block["joint"], f"{_source(block)}, upper bound")
         elif row in block.get(metric, {}) and session in block["sessions"]:
@@ -51,7 +51,7 @@ def paper_number(run: Run, metric: str, session: int | str) -> Printed | None:
 def paper_gap(run: Run) -> Printed | None:
     """Points that the paper reports between a method and joint training, on unseen classes after the last session."""
     row, gaps = _row_name(run[0]), paper()["gaps"]
-    for block in _blocks_of(run) if row and not is_bound(run[0]) else ():
+    for block in _blocks_of(run) if row and not run[0].is_bound else ():
         if "joint" in block and row in block["meta_test"]:
             return Printed(round(block["joint"] - block["meta_test"][row][-1], 2), f"{_source(block)}, row {row}")
     dataset = run[1].dataset
@@ -74,7 +74,7 @@ def _is(run: Run, setting: dict[str, Any]) -> bool:
     config, results = run
     about = {
         "dataset": results.dataset,
-        "tasks": setting["tasks"] if is_bound(config) else results.tasks,  # a bound stands where any stream ends
+        "tasks": setting["tasks"] if config.is_bound else results.tasks,  # a bound stands where any stream ends
         "way": results.shape["way"],
         "shots": results.shape["shots"],
         "learner": results.learner,
@@ -86,7 +86,7 @@ def _is(run: Run, setting: dict[str, Any]) -> bool:
 
 def _keeps(config: RunConfig, exemplars: int) -> bool:
     """Whether the memory is the paper's: its number of exemplars, chosen as the learner prefers."""
-    if not config.method.component.replays:  # type: ignore[attr-defined]
+    if not config.replays:
         return True
     usual = config.model_copy(update={"memory": config.memory.model_copy(update={"select": "auto"})}).memory_rules
     rules = config.memory_rules
@@ -97,7 +97,7 @@ def _row_name(config: RunConfig) -> str | None:
     """The method with the fields in which it differs from the paper's; none where the setting is not the paper's."""
     method = config.method
     fields = type(method).model_fields
-    if config.stream.validation_classes or (is_bound(config) and config.train.episodes_per_step > 1):
+    if config.stream.validation_classes or (config.is_bound and config.train.episodes_per_step > 1):
         return None
     varied = [key for key in VARIANTS.get(method.name, ()) if getattr(method, key) != fields[key].default]
     return " ".join([method.name, *(f"{key}={getattr(method, key)}" for key in varied)])

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from episodica.config import NOT_IN_THE_NUMBERS
+from episodica.config.flat import flatten
 from episodica.serve.following import Stamp
 from episodica.serve.run_watch import WatchedRun
-from episodica.sweep.flat import flatten
 
 DEPTH = 5  # folders below the one that is watched
 BETWEEN_SEARCHES = 3.0  # seconds; looking into known runs is cheaper than searching for new ones

@@ -8,11 +8,12 @@ from typing import Any, Literal
 import yaml
 from pydantic import ValidationError
 
+from episodica.config.flat import flatten
 from episodica.records.results import Session
+from episodica.records.run import ERROR_LOG
 from episodica.serve.following import Lines, Stamp, read_some
 from episodica.serve.pace import Schedule, done, seconds_left
 from episodica.serve.told import Told, finite_row
-from episodica.sweep.flat import flatten
 
 State = Literal["running", "finished", "interrupted", "failed", "waiting"]
 STILL = 60.0  # seconds without a movement after which a run whose lock we cannot see counts as stopped
@@ -67,7 +68,7 @@ class WatchedRun:
             moved,
             self._when_changed("config.yaml", self._read_config),
             self._when_changed("results.json", self._read_results),
-            self._when_changed("error.log", lambda path: None),
+            self._when_changed(ERROR_LOG, lambda path: None),
         ]
         if any(changed):
             self._note_movement(now, wall)
@@ -123,9 +124,9 @@ class WatchedRun:
             and results is not None
             and events.changed <= results.changed
         )
-        if events is not None and now - self.moved < STILL and not ended and self._stamps["error.log"] is None:
+        if events is not None and now - self.moved < STILL and not ended and self._stamps[ERROR_LOG] is None:
             return "running"
-        if self._stamps["error.log"] is not None or self._status == "failed":
+        if self._stamps[ERROR_LOG] is not None or self._status == "failed":
             return "failed"
         return "waiting" if events is None and self._status is None else "interrupted"
 
@@ -203,7 +204,7 @@ class WatchedRun:
 
     def _error(self) -> str | None:
         try:
-            return read_some(self.folder / "error.log", MOST_ERROR, last=True).decode("utf-8", "replace")
+            return read_some(self.folder / ERROR_LOG, MOST_ERROR, last=True).decode("utf-8", "replace")
         except OSError:
             return None
 

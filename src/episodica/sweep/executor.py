@@ -12,7 +12,6 @@ from episodica.records.results import Results
 
 Watcher = Callable[[RunConfig], Tell]
 Stop = Callable[[], bool]
-LOG = "error.log"  # in the folder of a run that failed
 Verdict = Results | Exception | None  # of one run; none where it was interrupted
 
 

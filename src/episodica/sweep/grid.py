@@ -7,9 +7,9 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from episodica.config import DEFAULTS, SECTION_KINDS, RunConfig, field_at, resolve
+from episodica.config.flat import Flat, flatten, nest
 from episodica.errors import InputError
 from episodica.registry import components, settings_of
-from episodica.sweep.flat import Flat, flatten, nest
 from episodica.sweep.recipe import Group, Recipe
 from episodica.sweep.selection import Only, repeated, selected
 

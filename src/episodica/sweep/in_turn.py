@@ -9,7 +9,8 @@ from pathlib import Path
 from episodica.config import RunConfig
 from episodica.engine.run import run_one
 from episodica.errors import InputError, Interrupted
-from episodica.sweep.executor import LOG, Outcome, Stop, Watcher
+from episodica.records.run import ERROR_LOG
+from episodica.sweep.executor import Outcome, Stop, Watcher
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class InTurn:
             except Exception as error:
                 if not isinstance(error, InputError):  # whose message says it all
                     with suppress(OSError):  # a full disk is one of the reasons to be here
-                        (out / config.run_id / LOG).write_text(traceback.format_exc())
+                        (out / config.run_id / ERROR_LOG).write_text(traceback.format_exc())
                 outcome.note(config, error)
                 with suppress(Interrupted):  # nobody listens any more
                     watch({"event": "failed", "run": config.run_id})

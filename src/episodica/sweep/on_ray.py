@@ -19,9 +19,9 @@ from episodica.engine.trainer import Tell
 from episodica.errors import InputError, not_installed
 from episodica.records.files import remove_leftovers
 from episodica.records.results import Results
-from episodica.records.run import RunFolder
+from episodica.records.run import ERROR_LOG, RunFolder
 from episodica.sweep.courier import Piece, Sender, keep_only, receive
-from episodica.sweep.executor import LOG, Outcome, Stop, Watcher
+from episodica.sweep.executor import Outcome, Stop, Watcher
 
 SECONDS_BETWEEN_LOOKS = 0.2
 OBJECT_STORE = 256 * 2**20  # bytes, for events and pieces of files
@@ -217,7 +217,7 @@ class Sweep:
     def _fail(self, job: Job, error: Exception) -> None:
         folder = self.out / job.config.run_id
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / LOG).write_text(traceback.format_exc())
+        (folder / ERROR_LOG).write_text(traceback.format_exc())
         self.outcome.note(job.config, error)
         job.tell({"event": "failed", "run": job.config.run_id})
 

@@ -19,8 +19,8 @@ from typing import Any
 
 import yaml
 
+from episodica.config.flat import Flat, flatten
 from episodica.errors import InputError, nearest
-from episodica.sweep.flat import Flat, flatten
 
 Group = tuple[Flat, ...]  # alternatives: each run has one of them
 

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import yaml
 
 from episodica.config import RunConfig, paths
+from episodica.config.flat import Flat, flatten
 from episodica.errors import InputError, nearest
-from episodica.sweep.flat import Flat, flatten
 
 
 class Only(NamedTuple):

@@ -91,7 +91,7 @@ def _hear(connection: Connection, worker: Worker, outcome: Outcome) -> bool:
     """Pass on an event, or note the end of the run: then it is true."""
     try:
         said = connection.recv()
-    except EOFError:
+    except (EOFError, OSError):  # between two messages, or within one
         worker.process.join()
         error = RuntimeError(f"its process ended with code {worker.process.exitcode}; run the same command again")
         outcome.note(worker.config, error)

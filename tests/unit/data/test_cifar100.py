@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 from episodica.config import resolve
+from episodica.config.flat import nest
 from episodica.data.cifar100 import CIFAR100
 from episodica.engine.problem import split_of
 from episodica.errors import InputError
-from episodica.sweep.flat import nest
 from unit.data.layouts import cifar, dump, nested, packed, picture
 
 CLASSES, TRAIN, TEST = 6, 3, 2

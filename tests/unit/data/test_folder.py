@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from episodica.config import resolve
+from episodica.config.flat import nest
 from episodica.data.dataset import silent
 from episodica.data.decode import decode
 from episodica.data.folder import Folder
 from episodica.data.inspection import inspect
 from episodica.engine.problem import split_of
 from episodica.errors import InputError
-from episodica.sweep.flat import nest
 from unit.data.layouts import class_folders, packed, picture, published_folders, write_png
 
 CLASSES = ("ant", "bee", "cat", "dog")

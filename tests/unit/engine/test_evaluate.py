@@ -154,7 +154,7 @@ def test_embeddings_that_do_not_fit_into_memory_are_made_for_each_episode(relati
     asked = []
     read = problem.store.read
     monkeypatch.setattr(problem.store, "read", lambda rows: asked.append(len(rows)) or read(rows))
-    monkeypatch.setattr(evaluate, "VALUES_OF_A_POOL", 1000)
+    monkeypatch.setattr(evaluate, "VALUES_KEPT", 1000)
     monkeypatch.setattr(evaluate, "VALUES_AT_ONCE", 1)
     assert [accuracies.tolist() for *_, accuracies in examine(relation_net, problem, 1)] == at_once
     assert len(asked) == 3 * (1 + 20)  # of each pool one image for the shape, then every episode its own

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from episodica.engine import trainer
+from episodica.engine.forward import frozen
 from episodica.engine.trainer import Trainer
 from episodica.records.run import RunFolder
 
@@ -30,7 +31,7 @@ def chosen(problem, make_config, make_access, tmp_path, monkeypatch):
         access = make_access(**augment)
         one.session = session
         assert len(access.rows) == IMAGES
-        return one._forward(access, None)
+        return one._forward(access, frozen(one.learner))
 
     return choose
 
@@ -41,6 +42,11 @@ def test_embeddings_of_images_are_kept_where_views_are_not_random(chosen, paddin
     assert chosen(OFTEN, **how)["cache"]
     assert chosen(OFTEN, **how)["bank"] is None
     assert not chosen(SELDOM, **how)["cache"]
+
+
+def test_embeddings_are_not_kept_where_there_is_no_room_for_all(chosen, monkeypatch):
+    monkeypatch.setattr(trainer, "VALUES_KEPT", IMAGES - 1)
+    assert not chosen(OFTEN, **STILL)["cache"]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """What runs are called beside each other, and which sessions are shown."""
 
+from itertools import product
+
 import pytest
 
 from episodica.records.comparison import labels, setting, shown_sessions
@@ -35,6 +37,14 @@ def test_a_switch_that_is_off_goes_without_saying(make_config):
     switch = "method.exemplars_in_distillation"
     configs = [make_config({"method.name": "eiml", switch: on}) for on in (False, True)]
     assert list(labels(configs).values()) == ["eiml", "eiml exemplars_in_distillation=True"]
+
+
+def test_no_two_runs_have_one_name(make_config):
+    choices = product((True, False), (20, 5), (0.001, 0.01))
+    configs = [make_config({"augment.flip": flip, "memory.per_class": n, "train.lr": lr}) for flip, n, lr in choices]
+    named = list(labels(configs).values())
+    assert len(set(named)) == len(configs)
+    assert (named[0], named[-1]) == ("erd", "erd per_class=5 flip=False lr=0.01")
 
 
 def test_a_setting_does_not_depend_on_method_memory_and_repeats(make_config):

@@ -140,3 +140,28 @@ def test_announced_runs_are_there_before_they_begin_and_what_is_there_stays(tmp_
     announce([config], tmp_path)
     assert path.read_text().endswith("# touched\n")
     announce([config], path)  # no folder: it is the run's to complain
+
+
+HERE = {"threads": 1, "device": "cpu", "kernel_path": "torch", "versions": {"torch": "2.13.0"}}
+
+
+def test_notices_say_what_has_changed_since_the_last_start(tmp_path, config):
+    two = {**HERE, "threads": 2, "kernel_path": "fused"}
+    with RunFolder(tmp_path, config) as folder:
+        said = [folder.write_environment(environment) for environment in (HERE, HERE, two, two)]
+    assert said == [[], [], ["continued with other threads, kernel_path: the last digits may differ"], []]
+    assert json.loads((folder.path / "env.json").read_text()) == {**two, "earlier": [HERE]}
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null"])
+def test_a_damaged_record_of_what_computes_is_named(tmp_path, config, text):
+    with RunFolder(tmp_path, config) as folder:
+        (folder.path / "env.json").write_text(text)
+        with pytest.raises(InputError, match=r"env\.json is damaged: restore it, or delete it"):
+            folder.write_environment(HERE)
+
+
+def test_an_environment_of_another_version_lacks_keys(tmp_path, config):
+    with RunFolder(tmp_path, config) as folder:
+        folder.write("env.json", {"threads": 1})
+        assert folder.write_environment(HERE) != []

@@ -35,7 +35,7 @@ def test_families_of_the_paper(make_cifar_run):
         "erd-lambda_m-lambda_e": ["0 / 0", "0 / 0.5", "0.5 / 0.5"],
         "erd-per_class": ["1", "20", "50"],
         "erd-total": ["500", "2000", "not set"],
-        "erd-select": ["auto", "herding"],
+        "erd-select": ["herding", "ntc"],
     }
     assert [one.numeric for one in found] == [False, False, False, True, False, False]
     assert rest == []

@@ -51,6 +51,12 @@ def test_repeats_of_one_setting_are_one_line(make_run):
     assert [line.repeats for line in found] == ["2 seeds", "2 orders x 1 seed", "1 seed"]
 
 
+def test_a_choice_and_what_it_is_by_default_are_one_line(make_run):
+    select, unused = {"memory.select": "ntc"}, {"memory.per_class": 5}
+    runs = [make_run("erd"), make_run("erd", seed=1, **select), make_run("ft"), make_run("ft", seed=1, **unused)]
+    assert [(line.name, line.repeats) for line in lines(runs)] == [("erd", "2 seeds"), ("ft", "2 seeds")]
+
+
 def test_a_line_has_what_all_its_seeds_have(make_run):
     (line,) = lines([make_run("ft", 0.5, seed=1), make_run("ft", 0.6)])
     first = line.at(1, "meta_test")

@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from episodica.config import resolve
-from episodica.sweep.flat import nest
+from episodica.config.flat import nest
 
 
 class FakeRun:

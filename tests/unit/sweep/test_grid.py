@@ -2,8 +2,8 @@ import pytest
 import yaml
 
 from episodica.config import resolve
+from episodica.config.flat import flatten, nest
 from episodica.errors import InputError
-from episodica.sweep.flat import flatten, nest
 from episodica.sweep.grid import plan
 from episodica.sweep.recipe import Recipe, default_recipe, load_recipe, packaged_recipes
 

@@ -1,0 +1,56 @@
+"""A run from its start to its records: notices, failures, and what is left to do after a kill."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.tiny import tiny
+from episodica.engine.fused import accelerate
+from episodica.engine.fused.build import CannotBuild
+from episodica.engine.run import run_one
+from episodica.errors import Interrupted
+from episodica.records.run import ERROR_LOG, RunFolder
+
+
+def silent(event: Any) -> None:
+    """Nobody watches."""
+
+
+@pytest.fixture
+def without_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    def library() -> None:
+        raise CannotBuild("there is no compiler")
+
+    monkeypatch.setattr(accelerate, "library", library)
+
+
+def notices(folder: Path) -> list[str]:
+    events = map(json.loads, (folder / "events.jsonl").read_text().splitlines())
+    return [event["text"] for event in events if event["event"] == "notice"]
+
+
+@pytest.mark.usefixtures("without_compiler")
+def test_what_is_noticed_before_the_first_step_is_in_the_log_too(tmp_path: Path) -> None:
+    config = tiny({"kernels": "auto"})
+    run_one(config, tmp_path, silent)
+    assert "slower than it could be: there is no compiler" in notices(tmp_path / config.run_id)
+
+
+@pytest.mark.usefixtures("without_compiler")
+def test_a_run_that_lacks_only_its_last_word_is_finished_by_it(tmp_path: Path) -> None:
+    config = tiny({"kernels": "auto"})
+    results = run_one(config, tmp_path, silent)
+    (tmp_path / config.run_id / "results.json").unlink()
+    assert run_one(config, tmp_path, silent) == results
+
+
+def test_a_failed_run_that_goes_on_has_not_failed(tmp_path: Path) -> None:
+    config = tiny()
+    with RunFolder(tmp_path, config) as folder:
+        log = folder.path / ERROR_LOG
+        log.write_text("RuntimeError: it was the weather")
+    with pytest.raises(Interrupted):
+        run_one(config, tmp_path, silent, stop=lambda: True)
+    assert not log.exists()
