@@ -12,6 +12,7 @@ from episodica.errors import InputError
 from episodica.records.comparison import shown_sessions
 from episodica.report.aggregate import Line
 from episodica.report.content import Part, Picture
+from episodica.report.discovery import publishable
 from episodica.report.exemplars import load_as_run
 from episodica.report.figures.maps import Map, embedding_maps, main_axes
 
@@ -36,7 +37,7 @@ def map_part(lines: Sequence[Line], where: dict[str, Path], name: str, asked: bo
             maps += _maps(line.name, folder, problem, _sessions(line.last, len(results.sessions)))
             classes = ", ".join(f"{i}: {n}" for i, n in enumerate(_names(problem), start=1))
         except (InputError, OSError) as error:
-            missing.append(f"{line.name} is not shown: {error}.")
+            missing.append(f"{line.name} is not shown: {publishable(error, folder)}.")
     about = " ".join(missing)
     if not maps:
         return Part(HEADING, about)

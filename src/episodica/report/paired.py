@@ -12,6 +12,7 @@ from episodica.records.results import UNSEEN, Mean, mean_over_tasks
 from episodica.records.run import load_config, load_results
 from episodica.report.aggregate import Line
 from episodica.report.cells import Cell, Row, Table
+from episodica.report.discovery import publishable
 
 
 def paired(first: Path, second: Path, shape: Mapping[str, int]) -> dict[str, Mean]:
@@ -60,8 +61,7 @@ def _differences(ours: RunConfig, theirs: RunConfig, where: Mapping[str, Path], 
     try:
         apart = paired(first, second, shape)
     except InputError as error:
-        told = str(error).replace(str(first), first.name).replace(str(second), second.name)
-        return [Cell(word=f"cannot be paired: {told}"), Cell()]
+        return [Cell(word=f"cannot be paired: {publishable(error, first, second)}"), Cell()]
     return [Cell(100 * apart[m].mean, over_episodes=100 * apart[m].ci95, signed=True) for m in METRICS]
 
 
