@@ -37,9 +37,12 @@ def exemplar_parts(lines: Sequence[Line], where: dict[str, Path], allowed: bool)
 
 
 def load_as_run(config: RunConfig, folder: Path) -> Problem:
-    """The images of a run, once it is sure that they are those it was trained on; errors fit a published page."""
+    """The images of a run, once it is sure that they are those it was trained on; errors fit a published page.
+
+    On the CPU, as its learners are loaded, wherever it was trained.
+    """
     try:
-        problem = load_problem(config)
+        problem = load_problem(config.model_copy(update={"device": "cpu"}))
     except (InputError, OSError):
         raise InputError(UNREADABLE.format(run=config.run_id, data=config.data.name)) from None
     try:
