@@ -1,7 +1,9 @@
 """Two runs answered the same questions: how far apart they are, question by question."""
 
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -81,5 +83,8 @@ def _accuracies(folder: Path, session: int, prefix: str) -> Mapping[str, np.ndar
     path = folder / "episodes" / f"session-{session:03d}.npz"
     if not path.exists():
         raise InputError(f"{path} is missing: a paired comparison needs the accuracy of each episode")
-    with np.load(path, allow_pickle=False) as arrays:
-        return {name.removeprefix(prefix): arrays[name] for name in arrays.files if name.startswith(prefix)}
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            return {name.removeprefix(prefix): arrays[name] for name in arrays.files if name.startswith(prefix)}
+    except (OSError, ValueError, EOFError, AttributeError, BadZipFile, zlib.error) as error:
+        raise InputError(f"{path} is damaged ({error}): restore it, or report without this run") from None

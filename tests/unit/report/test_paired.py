@@ -2,12 +2,15 @@
 
 import math
 import statistics
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from episodica.errors import InputError
 from episodica.records.comparison import Run
@@ -75,3 +78,21 @@ def test_each_section_pairs_the_shape_that_it_is_about(tmp_path: Path, make_run)
         table = paired_table([ft, erd], ft, where, "pairs")
         assert table is not None
         assert [cell.number for cell in table.rows[0].cells] == ["0", "0", apart, apart]
+
+
+@given(cut=st.integers(0, 900), flipped=st.integers(0, 255))
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_damaged_episodes_are_named(cut, flipped, tmp_path_factory, make_run):
+    folder = tmp_path_factory.mktemp("pair")
+    run = make_run("erd", **{"eval.episodes": 40})
+    episodes = {f"3way-1shot-{pool}": np.array(v) for pool, v in accuracies("a").items()}
+    ours, theirs = (write_run(folder / name, run, episodes) for name in ("ours", "theirs"))
+    path = ours / "episodes" / "session-003.npz"
+    content = bytearray(path.read_bytes())
+    path.write_bytes(bytes(content[:cut]))
+    with pytest.raises(InputError, match=r"session-003\.npz is damaged .*: restore it"):
+        paired(ours, theirs, ONE_SHOT)
+    content[cut] ^= flipped
+    path.write_bytes(bytes(content))
+    with suppress(InputError):  # nothing else, whichever byte it is
+        paired(ours, theirs, ONE_SHOT)
