@@ -38,10 +38,10 @@ def plan_call(folder: ModelFolder, arriving: Named, wishes: Wishes, base: ModelF
     wishes = wishes.with_budget_of(record)
     sessions = record.sessions if record else 0
     seed = wishes.overrides.get("seed", sessions)
-    material = gather(arriving, record, folder.vault, wishes, seed if isinstance(seed, int) else sessions)
+    size = origin.config.image_size if origin else _size(arriving, wishes)
+    material = gather(arriving, record, folder.vault, wishes, size, seed if isinstance(seed, int) else sessions)
     share = share_of(wishes, record, arriving)
     model = {section: origin.record.config[section] for section in FIXED} if origin else {}
-    size = origin.config.image_size if origin else _size(arriving, wishes)
     config = settings(material.amount, wishes, _memory(wishes, share, material, record), model, size, sessions)
     return Call(state, origin.weights if origin else {}, material, share, config, wishes)
 

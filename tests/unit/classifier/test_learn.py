@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from episodica import FewShotClassifier, InputError
+from episodica.classifier.images import pixels
 from episodica.classifier.learn import learn
 from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.plan import Call, plan_call
@@ -99,6 +100,30 @@ def test_a_class_that_came_before_is_refused_or_merged(model, write_classes):
     assert len(call.material.new[numbers["a"]]) == 8 + 12  # exemplars, and all new images: two are held out already
     state = _learn(model, again, existing="merge")
     assert _kept(state) == dict.fromkeys("abc", (8, 2))
+
+
+def test_a_merged_class_neither_trains_on_held_out_images_nor_doubles_exemplars(model, write_classes, glyphs):
+    state = _learn(model, write_classes("first", {"a": 0, "b": 1}, count=8), keep=10)
+    again = write_classes("again", {"a": 0, "b": 1})  # the same eight drawings of each, and four more
+    material = _call(model, again, existing="merge").material
+    vault = ModelFolder(model).vault
+    for stored in state.classes:
+        rows = material.new[material.names.index(stored.name)]
+        trained = [pixels(material.images[row], 16).numpy().tobytes() for row in rows]
+        aside = {square.numpy().tobytes() for square in vault.load(stored.held_out, 16)}
+        assert len(aside) == 2
+        assert not aside & set(trained)
+        assert len(set(trained)) == len(trained) == 6 + 4
+    (again / "a" / "0.png").write_bytes(b"no image")
+    with pytest.raises(InputError, match=r"1 of \d+ images cannot be read: .*0\.png"):
+        _learn(model, again, existing="merge")
+
+
+def test_a_remembered_image_that_comes_again_is_still_one_image(model, write_classes, glyphs):
+    _learn(model, write_classes("first", {"a": 0, "b": 1}))
+    ModelFolder(model).remember({"r": [glyphs[5, 0]]})
+    with pytest.raises(InputError, match='"r" has fewer than 2 images that are not held out'):
+        _call(model, write_classes("again", {"r": 5}, count=1), existing="merge")
 
 
 def test_one_new_class_is_learned_against_the_past(model, write_classes):
