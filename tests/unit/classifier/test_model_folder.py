@@ -45,6 +45,14 @@ def test_undo_goes_back_once(model):
         model.undo()
 
 
+def test_a_file_that_a_file_manager_leaves_among_the_states_is_passed_over(model, glyphs):
+    stray = model.path / "states" / ".DS_Store"
+    stray.write_bytes(b"\0")
+    assert "crane" in model.remember({"crane": list(glyphs[3, :2])}).record.names
+    assert "crane" not in model.undo().record.names
+    assert stray.exists()
+
+
 def test_nothing_of_a_forgotten_class_is_left(model):
     digests = model.state().classes[0].images
     data = [model.vault.read(digest) for digest in digests]
