@@ -268,6 +268,16 @@ def test_a_few_images_are_held_out(images, available, held_out):
     assert Share(images).held_out_of(available) == held_out
 
 
+def test_labels_are_composed_as_names_of_folders_are(glyphs):
+    composed, apart = "caf\u00e9", "cafe\u0301"
+    classifier = FewShotClassifier(epochs=1, settings=QUICK)
+    images = np.concatenate([glyphs[0, :4], glyphs[1, :4]])
+    classifier.fit(images, [apart, composed, apart, composed, "b", "b", "b", "b"])
+    assert classifier.classes_.tolist() == ["b", composed]
+    answers = classifier.predict(images)
+    assert classifier.score(images, [apart if name == composed else name for name in answers]) == 1
+
+
 def test_a_classifier_in_python(glyphs, tmp_path):
     classifier = FewShotClassifier(epochs=1, settings=QUICK)
     with pytest.raises(ValueError, match="call fit first"):
