@@ -2,6 +2,7 @@
 
 import shutil
 from contextlib import nullcontext
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -260,7 +261,12 @@ def test_names_are_what_people_type_however_a_system_writes_accents(write_classe
 
 @pytest.mark.parametrize(("side", "size"), [(8, 32), (32, 32), (45, 48), (64, 64), (300, 84)])
 def test_the_image_size_follows_from_the_images(side, size):
-    assert fitting_size([np.zeros((side, 2 * side, 3), np.uint8)]) == size
+    array = np.zeros((side, 2 * side, 3), np.uint8)
+    picture, file = Image.fromarray(array), BytesIO()
+    picture.save(file, "PNG")
+    for image in (array, picture, file.getvalue(), memoryview(file.getvalue())):
+        assert fitting_size([image]) == size
+    assert fitting_size([b"no image", array]) == size
 
 
 @pytest.mark.parametrize(("images", "available", "held_out"), [(20, 100, 4), (20, 5, 1), (20, 3, 0), (2, 100, 0)])
