@@ -124,13 +124,13 @@ def check_arriving(arriving: Named, known: Mapping[str, StoredClass], wishes: Wi
     again = sorted(set(arriving) & set(known))
     if again and wishes.existing == "refuse":
         raise InputError(
-            f"{_listed(again)} came before: rename {'it' if len(again) == 1 else 'them'} if other things are meant, or "
+            f"{listed(again)} came before: rename {'it' if len(again) == 1 else 'them'} if other things are meant, or "
             "pass --existing merge to learn the new images together with the exemplars that are left"
         )
     small = sorted(name for name, images in arriving.items() if len(images) < 2 and name not in known)
     if small:
         raise InputError(
-            f"{_listed(small)} has fewer than 2 images, and learning takes at least 2 of a class: add some, or "
+            f"{listed(small)} has fewer than 2 images, and learning takes at least 2 of a class: add some, or "
             "leave it to `episodica remember`, for which one is enough"
         )
     learned = [name for name, stored in known.items() if stored.kind == "learned"]
@@ -138,7 +138,7 @@ def check_arriving(arriving: Named, known: Mapping[str, StoredClass], wishes: Wi
         raise InputError("there is one class, and telling apart takes two: add a folder with another class")
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return ", ".join(f'"{name}"' for name in names[:NAMED]) + more
 

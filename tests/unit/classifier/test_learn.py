@@ -246,6 +246,16 @@ def test_what_the_first_call_decided_stays(model, write_classes):
         _call(model, write_classes("second", {"c": 2, "d": 3}), overrides={"backbone.width": "released"})
 
 
+def test_the_farthest_exemplar_cannot_be_dropped_where_distances_were_not_kept(model, write_classes):
+    _learn(model, write_classes("first", {"a": 0, "b": 1}), budget=20, overrides={"memory.select": "random"})
+    second = write_classes("second", {"c": 2, "d": 3})
+    with pytest.raises(InputError, match=r'farthest: "a", "b" came with .*random.*: leave --memory\.drop out'):
+        _call(model, second, overrides={"memory.drop": "farthest"})
+    assert _call(model, second, keep=5, overrides={"memory.drop": "farthest"})  # nothing is dropped
+    again = write_classes("again", {"a": 0, "b": 1, "c": 2})  # with exemplars that are chosen anew
+    assert _call(model, again, existing="merge", overrides={"memory.drop": "farthest"})
+
+
 def test_too_few_images_or_classes_are_refused(model, write_classes, tmp_path):
     with pytest.raises(InputError, match=r'"a", "b" has fewer than 2 images.*episodica remember'):
         _call(model, write_classes("first", {"a": 0, "b": 1}, count=1))
