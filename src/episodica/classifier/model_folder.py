@@ -124,7 +124,9 @@ class ModelFolder:
             state = self.state()
             fixed = {stored.name for stored in state.classes if stored.kind != "remembered"} & set(support)
             if fixed:
-                raise InputError(f'class "{min(fixed)}" was learned by training: take another name, or forget it first')
+                raise InputError(
+                    f'class "{min(fixed)}" came with a call to learn: take another name, or forget it first'
+                )
             recogniser = state.recogniser()
             squares = {name: stacked(images, recogniser.image_size) for name, images in support.items()}
             added = recogniser.only({name: embed(recogniser, images) for name, images in squares.items()}).known

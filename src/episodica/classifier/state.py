@@ -116,10 +116,6 @@ class ModelState:
         return cls("", record.model_copy(update={"classes": ()}), weights, torch.empty(0))
 
     @property
-    def format(self) -> int:
-        return self.record.format
-
-    @property
     def classes(self) -> tuple[StoredClass, ...]:
         return self.record.classes
 

@@ -198,11 +198,12 @@ def test_a_second_writer_is_refused(model, glyphs):
         model.remember({"crane": list(glyphs[3, :2])})
 
 
-def test_a_learned_class_is_not_replaced_by_remembering(model, glyphs):
+@pytest.mark.parametrize("kind", ["learned", "unseen"])
+def test_a_class_of_a_call_to_learn_is_not_replaced_by_remembering(model, glyphs, kind):
     state = model.state()
-    learned = tuple(stored.model_copy(update={"kind": "learned"}) for stored in state.classes)
+    learned = tuple(stored.model_copy(update={"kind": kind}) for stored in state.classes)
     with model.writing():
         state.record = state.record.model_copy(update={"classes": learned})
         model.commit(state)
-    with pytest.raises(InputError, match="learned by training"):
+    with pytest.raises(InputError, match='"ibis" came with a call to learn: take another name'):
         model.remember({"ibis": list(glyphs[3, :2])})
