@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 from conformance.tiny import tiny
 from e2e.conftest import Command
@@ -21,12 +22,14 @@ def written(plain: Plain, command: Command, tmp_path: Path, monkeypatch: pytest.
     """The folder of a report on runs of these configs, in `runs` beside it, as `change` leaves them."""
     monkeypatch.setattr(write, "ENDINGS", ("svg",))  # the other kinds take longer than all the rest
 
-    def make(*configs: RunConfig, change: Callable[[Path], object] = lambda runs: None, without: str = "") -> Path:
+    def make(
+        *configs: RunConfig, change: Callable[[Path], object] = lambda runs: None, without: str = "", ask: str = ""
+    ) -> Path:
         for config in configs:
             left_out = shutil.ignore_patterns(without) if without else None
             shutil.copytree(plain(config), tmp_path / "runs" / config.run_id, ignore=left_out)
         change(tmp_path / "runs")
-        said = command("report", tmp_path / "runs", "--out", tmp_path / "report")
+        said = command("report", tmp_path / "runs", "--out", tmp_path / "report", *ask.split())
         assert said.code == 0, said.text
         return tmp_path / "report"
 
@@ -104,6 +107,23 @@ def test_every_run_is_listed_with_its_state(written: Callable[..., Path]) -> Non
     assert "too &lt;b&gt;large&lt;/b&gt;" in page
     assert "MemoryError: too &lt;b&gt;large&lt;/b&gt;" in text
     assert str(report.parent) not in text + page, "a report is published: where runs lie is nobody's business"
+
+
+def test_what_cannot_be_shown_says_why_and_not_where(written: Callable[..., Path]) -> None:
+    without_data, without_learner = tiny(), tiny({"seed": 1})
+
+    def break_them(runs: Path) -> None:
+        config = runs / without_data.run_id / "config.yaml"
+        tree = yaml.safe_load(config.read_text())
+        tree["data"] = {"name": "folder", "root": str(runs.parent / "images"), "size": 16}
+        config.write_text(yaml.safe_dump(tree))
+        (runs / without_learner.run_id / "checkpoints" / "001-end.safetensors").unlink()
+
+    report = written(without_data, without_learner, change=break_them, ask="--images --maps")
+    text, page = ((report / f"report.{ending}").read_text() for ending in ("md", "html"))
+    assert page.count("cannot be read; its data set must be where its config.yaml says") == 2
+    assert f"the checkpoint {without_learner.run_id}/checkpoints/001-end.* is damaged" in page
+    assert str(report.parent) not in text + page
 
 
 def test_a_copy_of_a_run_is_not_a_second_repeat(written: Callable[..., Path]) -> None:

@@ -96,7 +96,8 @@ class EngineLoop:
     def __init__(self, scene: Scene, kernels: str) -> None:
         self.scene, self.done = scene, 0
         learner = scene.learner()
-        assert accelerate(learner, kernels, lambda text: None) == kernels
+        computing = accelerate(learner, kernels, lambda text: None)
+        assert computing == kernels, computing
         teacher = frozen(learner)
         rng = partial(generator, 0)
         self.access = Access(scene.store, scene.how, CPU, scene.pools, rng, learner, teacher)

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from errno import EACCES, EDQUOT, EFBIG, EIO, ENOSPC, EROFS, ESTALE
 from hashlib import blake2b
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,6 +24,7 @@ from episodica.errors import InputError
 from episodica.records.files import remove_leftovers, write_atomically, write_text
 
 FORMAT = 1
+OF_THE_DISK = {EACCES, EDQUOT, EFBIG, EIO, ENOSPC, EROFS, ESTALE}  # errors that say nothing about what lies on it
 NAMED = 10  # unreadable images that an error names
 TOLD = 500  # images between two words on progress
 Progress = Callable[[str, int, int], None]  # what is being done, how much of it, of how much
@@ -142,7 +144,9 @@ def _load(entry: Path) -> Arrays | None:
             if _fingerprint(images, labels, meta["class_names"]) != meta["fingerprint"]:
                 return None
             _write_meta(entry, meta | {"stamp": _stamp(path)})
-    except Exception:  # NumPy lets through whatever its reading of a damaged header stumbles over
+    except Exception as error:  # NumPy lets through whatever its reading of a damaged header stumbles over
+        if isinstance(error, OSError) and error.errno in OF_THE_DISK:
+            raise
         return None
     optional = {key: tuple(meta[key]) if meta[key] is not None else None for key in ("unseen", "groups")}
     return Arrays(images, labels, tuple(meta["class_names"]), meta["fingerprint"], **optional)

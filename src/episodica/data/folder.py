@@ -1,5 +1,7 @@
 """People's own images: one sub-folder for each class, in any common image format."""
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -40,19 +42,20 @@ class Folder(FileDataset, name="folder"):
     def find(self, folder: Path) -> Found | None:
         parts = published_folders(folder)
         if parts is not None:
-            kept = {part: self._large_enough(classes) for part, classes in parts.items()}
+            sizes = _sizes(*parts.values())
+            kept = {part: self._large_enough(classes, sizes) for part, classes in parts.items()}
             files = [path for part in kept.values() for images in part.values() for path in images]
-            given = {name: images for part in parts.values() for name, images in part.items()}
-            return Found(files, lambda: self._noting(published_source(kept, folder), given, folder))
+            return Found(files, lambda: self._noting(published_source(kept, folder), sizes, folder))
         everything = class_folders(folder)
         if len(everything) < 2:  # the only one may hold the classes
             return None
-        classes = self._large_enough(everything)
+        sizes = _sizes(everything)
+        classes = self._large_enough(everything, sizes)
         files = [path for images in classes.values() for path in images]
-        return Found(files, lambda: self._noting(self._read(classes, folder), everything, folder))
+        return Found(files, lambda: self._noting(self._read(classes, folder), sizes, folder))
 
-    def _large_enough(self, classes: dict[str, list[Path]]) -> dict[str, list[Path]]:
-        return {name: images for name, images in classes.items() if len(images) >= (self.min_images or 0)}
+    def _large_enough(self, classes: dict[str, list[Path]], sizes: Mapping[str, int]) -> dict[str, list[Path]]:
+        return {name: images for name, images in classes.items() if sizes[name] >= (self.min_images or 0)}
 
     def _read(self, classes: dict[str, list[Path]], folder: Path) -> Source:
         if len(classes) < 4:
@@ -62,17 +65,23 @@ class Folder(FileDataset, name="folder"):
             )
         return source_of(classes)
 
-    def _noting(self, source: Source, given: dict[str, list[Path]], folder: Path) -> Source:
+    def _noting(self, source: Source, sizes: Mapping[str, int], folder: Path) -> Source:
         """Small classes are an error or, where the user has said what small is, named as left out."""
-        small = [
-            f"{name} ({len(images)})" for name, images in given.items() if len(images) < (self.min_images or LEAST)
-        ]
+        small = [f"{name} ({size})" for name, size in sizes.items() if size < (self.min_images or LEAST)]
         if small and self.min_images is None:
             raise InputError(
                 f"{folder}: an episode takes at least {LEAST} images of a class, but there are fewer of "
                 f"{listed(small)}; add some, or leave such classes out with --data.min_images {LEAST}"
             )
         return replace(source, notes=(f"left out, by data.min_images: {listed(small)}",) if small else ())
+
+
+def _sizes(*parts: Mapping[str, list[Path]]) -> dict[str, int]:
+    """Images of each class, in whichever parts they lie."""
+    sizes: Counter[str] = Counter()
+    for part in parts:
+        sizes.update({name: len(images) for name, images in part.items()})
+    return sizes
 
 
 def listed(names: list[str]) -> str:

@@ -34,8 +34,15 @@ def _entries() -> Iterator[Entry]:
     for folder in sorted(cache_folder().iterdir()):
         match = _OURS.fullmatch(folder.name)
         if match and folder.is_dir() and not folder.is_symlink():
-            size = sum(path.lstat().st_size for path in folder.rglob("*") if not path.is_dir())
-            yield Entry(folder, match[1], size)
+            yield Entry(folder, match[1], sum(map(_bytes, folder.rglob("*"))))
+
+
+def _bytes(path: Path) -> int:
+    """Of a file that another process may be removing just now."""
+    try:
+        return 0 if path.is_dir() else path.lstat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def clear(dataset: str | None = None) -> tuple[list[Entry], list[Entry]]:

@@ -27,6 +27,11 @@ def student(freedom: int) -> float:
     )
 
 
+def shown_interval(over_repeats: float | None, over_episodes: float | None) -> float | None:
+    """Over repeats where there are several, else over episodes."""
+    return over_episodes if over_repeats is None else over_repeats
+
+
 @dataclass(frozen=True)
 class Value:
     """A mean over repeats. Its interval over them is none for one; that over episodes is kept apart."""
@@ -43,6 +48,10 @@ class Value:
             return cls(mean, None, over_episodes)
         spread = sqrt(sum((m - mean) ** 2 for m in means) / (n - 1))
         return cls(mean, student(n - 1) * spread / sqrt(n), over_episodes)
+
+    @property
+    def interval(self) -> float | None:
+        return shown_interval(self.over_repeats, self.over_episodes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,6 +22,10 @@ from episodica.report.settings import by_setting, tags, title
 from episodica.report.tables import accuracy_table, forgetting_table
 
 MATRIX = "Accuracy on each task (row) after each session (column): forgetting shows as rows that fade to the right."
+ABLATION = (
+    "Bars: 95 %, by session over episodes (thin lines: single runs), after the last session as in the table; dashed "
+    "across: the other methods and joint training."
+)
 Where = dict[str, Path]
 
 
@@ -101,7 +105,7 @@ def _ablation(one: Ablation, chosen: Sequence[Line], where: Where, number: int) 
     values = {line.name: value for value, line in one.members}
     table = accuracy_table([*one.lines, *bounds], "meta_test", name)
     pairs = paired_table(one.lines, base, where, f"{name}-paired")
-    caption = f"{one.method}: {one.family.heading}; dashed across: the other methods and joint training."
+    caption = f"{one.method}: {one.family.heading}. {ABLATION}"
     picture = Picture(name, caption, ablation_curves(one, references))
     heading = f"Ablation of {one.method}: {one.family.heading}"
     about = f"{base.name} ({values[base.name]}) is the one of the tables above."

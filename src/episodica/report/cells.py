@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, replace
 
+from episodica.report.aggregate import shown_interval
+
 MINUS = "\N{MINUS SIGN}"
 
 
@@ -20,8 +22,7 @@ class Cell:
 
     @property
     def interval(self) -> float | None:
-        """Over repeats where there are several, else over episodes."""
-        return self.over_episodes if self.over_repeats is None else self.over_repeats
+        return shown_interval(self.over_repeats, self.over_episodes)
 
     @property
     def difference(self) -> float | None:

@@ -49,6 +49,14 @@ def find_runs(folders: Sequence[Path]) -> list[Found]:
     return _once(found)
 
 
+def publishable(error: Exception, *folders: Path) -> str:
+    """What an error says, with run folders by their names alone."""
+    text = str(error)
+    for folder in folders:
+        text = text.replace(str(folder), folder.name)
+    return text
+
+
 def _read(folder: Path, place: str) -> Found:
     try:
         config = load_config(folder / "config.yaml")

@@ -22,6 +22,10 @@ GAP = 2
 NOT_ASKED = (
     "Images are left out, because they may not be free to publish: the option --images puts them into report.html."
 )
+UNREADABLE = (  # without the reason, which names folders
+    "the images of {run} cannot be read; its data set must be where its config.yaml says (data.root, or EPISODICA_DATA "
+    "where that is not set), and episodica data check {data} --root DIR says what is wrong with it"
+)
 
 
 def exemplar_parts(lines: Sequence[Line], where: dict[str, Path], allowed: bool) -> list[Part]:
@@ -33,8 +37,14 @@ def exemplar_parts(lines: Sequence[Line], where: dict[str, Path], allowed: bool)
 
 
 def load_as_run(config: RunConfig, folder: Path) -> Problem:
-    """The images of a run, once it is sure that they are those it was trained on."""
-    problem = load_problem(config)
+    """The images of a run, once it is sure that they are those it was trained on; errors fit a published page.
+
+    On the CPU, as its learners are loaded, wherever it was trained.
+    """
+    try:
+        problem = load_problem(config.model_copy(update={"device": "cpu"}))
+    except (InputError, OSError):
+        raise InputError(UNREADABLE.format(run=config.run_id, data=config.data.name)) from None
     try:
         trained_on = json.loads((folder / "split.json").read_text())["hash"]
     except (OSError, ValueError, KeyError, TypeError):
@@ -50,7 +60,7 @@ def _part(line: Line, where: dict[str, Path]) -> Part:
     try:
         kept = _kept(folder)
         strips = _strips(load_as_run(config, folder), kept)
-    except (InputError, OSError) as error:
+    except InputError as error:
         return Part(heading, f"Not shown: {error}.")
     most = max(map(len, kept.values()), default=0)
     part = f"the first {SHOWN}" if most > SHOWN else "all"

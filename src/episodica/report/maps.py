@@ -1,6 +1,6 @@
 """How unseen classes lie in the embedding, session by session: computed from checkpoints and data, when asked for."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -9,42 +9,54 @@ from episodica.engine.embedder import embed_all
 from episodica.engine.problem import Problem
 from episodica.engine.run import load_learner
 from episodica.errors import InputError
-from episodica.records.comparison import shown_sessions
+from episodica.records.comparison import Run, shown_sessions
 from episodica.report.aggregate import Line
 from episodica.report.content import Part, Picture
+from episodica.report.discovery import publishable
 from episodica.report.exemplars import load_as_run
 from episodica.report.figures.maps import Map, embedding_maps, main_axes
 
-CLASSES, IMAGES, SESSIONS = 8, 60, 4
+CLASSES, IMAGES, SESSIONS = 8, 60, 4  # shown at most
 HEADING = "Maps of unseen classes"
 NOT_ASKED = "Not computed: the option --maps embeds unseen images with the checkpoints of each run."
 
 
 def map_part(lines: Sequence[Line], where: dict[str, Path], name: str, asked: bool) -> Part:
-    """Of the first run of each line that learns task by task; what cannot be mapped is said."""
+    """Of one run of each line that learns task by task; what cannot be mapped is said."""
     if not asked:
         return Part(HEADING, NOT_ASKED)
     maps: list[Map] = []
-    missing, classes = [], ""
-    for line in lines:
-        config, results = line.counted[0]
-        if line.bound:
-            continue
+    missing: list[str] = []
+    classes: dict[tuple[str, ...], list[str]] = {}  # the lines that map them
+    learning = [line for line in lines if not line.bound]
+    for line, (config, results) in zip(learning, _mapped(learning), strict=True):
         folder = where[config.run_id]
         try:
             problem = load_as_run(config, folder)
             maps += _maps(line.name, folder, problem, _sessions(line.last, len(results.sessions)))
-            classes = ", ".join(f"{i}: {n}" for i, n in enumerate(_names(problem), start=1))
         except (InputError, OSError) as error:
-            missing.append(f"{line.name} is not shown: {error}.")
+            missing.append(f"{line.name} is not shown: {publishable(error, folder)}.")
+        else:
+            classes.setdefault(_names(problem), []).append(line.name)
     about = " ".join(missing)
     if not maps:
         return Part(HEADING, about)
-    caption = (
-        f"Embeddings of {CLASSES} unseen classes on their two main axes (PCA, anew for each session; in brackets the "
-        f"share of the variance that they hold). {classes}."
+    return Part(HEADING, about, (), (Picture(name, _caption(classes), embedding_maps(maps)),))
+
+
+def _mapped(lines: Sequence[Line]) -> list[Run]:
+    """A run of each line, of an order that all have where there is one: another order has other unseen classes."""
+    shared = [order for line in lines for order in line.orders if all(order in other.orders for other in lines)]
+    return [line.restricted_to(shared[:1] or line.orders).counted[0] for line in lines]
+
+
+def _caption(classes: Mapping[tuple[str, ...], Sequence[str]]) -> str:
+    named = {", ".join(f"{i}: {n}" for i, n in enumerate(own, start=1)): lines for own, lines in classes.items()}
+    told = named if len(named) == 1 else [f"{' and '.join(lines)} with {own}" for own, lines in named.items()]
+    return (
+        f"Embeddings of {max(map(len, classes))} unseen classes on their two main axes (PCA, anew for each session; in "
+        f"brackets the share of the variance that they hold). {'; '.join(told)}."
     )
-    return Part(HEADING, about, (), (Picture(name, caption, embedding_maps(maps)),))
 
 
 def _maps(line: str, folder: Path, problem: Problem, sessions: Sequence[int]) -> list[Map]:
@@ -65,5 +77,5 @@ def _sessions(tasks: int, reached: int) -> list[int]:
     return [session for session in chosen if session <= reached]
 
 
-def _names(problem: Problem) -> list[str]:
-    return [problem.class_names[c] for c in list(problem.stream.unseen.by_class())[:CLASSES]]
+def _names(problem: Problem) -> tuple[str, ...]:
+    return tuple(problem.class_names[c] for c in list(problem.stream.unseen.by_class())[:CLASSES])

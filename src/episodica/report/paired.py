@@ -12,24 +12,23 @@ from episodica.records.results import UNSEEN, Mean, mean_over_tasks
 from episodica.records.run import load_config, load_results
 from episodica.report.aggregate import Line
 from episodica.report.cells import Cell, Row, Table
+from episodica.report.discovery import publishable
 
 
-def paired(first: Path, second: Path, session: int | None = None) -> dict[str, Mean]:
-    """First minus second on unseen classes and as the mean over seen tasks.
+def paired(first: Path, second: Path, shape: Mapping[str, int]) -> dict[str, Mean]:
+    """First minus second on unseen classes and as the mean over seen tasks, as examined with a way and shots.
 
-    After a session; by default after the last that both have, where a bound's only one stands for the last.
+    After the last session that both have, where a bound's only one stands for the last.
     """
     one, two = (load_results(folder) for folder in (first, second))
     configs = [load_config(folder / "config.yaml") for folder in (first, second)]
     if one is None or two is None or one.split_hash != two.split_hash:
         raise InputError(f"{first} and {second} are not runs on the same split: their questions differ")
     reached = [len(one.sessions), len(two.sessions)]
-    if session is not None:
-        reached = [session, session]
-    elif not any(config.is_bound for config in configs):
+    if not any(config.is_bound for config in configs):
         reached = [min(reached)] * 2
-    shape = f"{one.shape['way']}way-{one.shape['shots']}shot-"
-    ours, theirs = (_accuracies(folder, at, shape) for folder, at in zip((first, second), reached, strict=True))
+    prefix = f"{shape['way']}way-{shape['shots']}shot-"
+    ours, theirs = (_accuracies(folder, at, prefix) for folder, at in zip((first, second), reached, strict=True))
     if configs[0].eval != configs[1].eval or ours.keys() != theirs.keys():
         raise InputError(f"{first} and {second} were examined with different questions: compare runs of one recipe")
     apart = {name: Mean.of((ours[name] - theirs[name]).tolist()) for name in ours}
@@ -39,8 +38,9 @@ def paired(first: Path, second: Path, session: int | None = None) -> dict[str, M
 
 def paired_table(lines: Sequence[Line], reference: Line, where: Mapping[str, Path], name: str) -> Table | None:
     """Each line against the reference, repeat by repeat, after the last session; none without a pair."""
+    shape = reference.runs[0][1].shape
     rows = [
-        Row(line.name, (Cell(word=str(run.stream.seed)), Cell(word=str(run.seed)), *_differences(run, base, where)))
+        Row(line.name, (*_repeat(run), *_differences(run, base, where, shape)))
         for line in lines
         if line is not reference and line.setting == reference.setting
         for run, base in _same_repeats(line, reference)
@@ -50,15 +50,18 @@ def paired_table(lines: Sequence[Line], reference: Line, where: Mapping[str, Pat
     return Table(name, title, columns, tuple(rows)) if rows else None
 
 
-def _differences(ours: RunConfig, theirs: RunConfig, where: Mapping[str, Path]) -> list[Cell]:
+def _repeat(run: RunConfig) -> list[Cell]:
+    return [Cell(word=str(run.stream.seed)), Cell(word=str(run.seed))]
+
+
+def _differences(ours: RunConfig, theirs: RunConfig, where: Mapping[str, Path], shape: Mapping[str, int]) -> list[Cell]:
     first, second = (where[config.run_id] for config in (ours, theirs))
     if not all((folder / "episodes").is_dir() for folder in (first, second)):
         return [Cell(word="episodes not kept")] * len(METRICS)
     try:
-        apart = paired(first, second)
+        apart = paired(first, second, shape)
     except InputError as error:
-        told = str(error).replace(str(first), first.name).replace(str(second), second.name)
-        return [Cell(word=f"cannot be paired: {told}"), Cell()]
+        return [Cell(word=f"cannot be paired: {publishable(error, first, second)}"), Cell()]
     return [Cell(100 * apart[m].mean, over_episodes=100 * apart[m].ci95, signed=True) for m in METRICS]
 
 
@@ -74,9 +77,9 @@ def _same_repeats(line: Line, reference: Line) -> list[tuple[RunConfig, RunConfi
     return [(run, base[key]) for key, run in done.items() if key in base]
 
 
-def _accuracies(folder: Path, session: int, shape: str) -> Mapping[str, np.ndarray]:
+def _accuracies(folder: Path, session: int, prefix: str) -> Mapping[str, np.ndarray]:
     path = folder / "episodes" / f"session-{session:03d}.npz"
     if not path.exists():
         raise InputError(f"{path} is missing: a paired comparison needs the accuracy of each episode")
     with np.load(path, allow_pickle=False) as arrays:
-        return {name.removeprefix(shape): arrays[name] for name in arrays.files if name.startswith(shape)}
+        return {name.removeprefix(prefix): arrays[name] for name in arrays.files if name.startswith(prefix)}

@@ -235,6 +235,20 @@ def test_a_full_disk_is_named_and_leaves_nothing_that_loads(folder, builds):
     assert len(load(folder).labels) == 12
 
 
+def test_a_disk_that_fails_costs_no_entry(folder, builds):
+    load(folder)
+    os.utime(entry() / "images.npy")  # so that its content is looked at, and the new time noted
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
+    try:
+        with pytest.raises(InputError, match=r"cannot use the image cache .*: File too large"):
+            load(folder)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    load(folder)
+    assert builds == [SIZE]
+
+
 def test_the_cache_folder_follows_the_environment(tmp_path, monkeypatch):
     assert cache_folder() == tmp_path / "cache"
     monkeypatch.delenv("EPISODICA_CACHE")

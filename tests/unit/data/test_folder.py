@@ -121,6 +121,16 @@ def test_a_class_too_small_for_any_episode_is_named(folder):
         load(folder.parent / "parts")
 
 
+def test_a_class_in_two_parts_is_as_large_as_both(tmp_path):
+    folder = published_folders(tmp_path / "parts", 3)
+    class_folders(folder / "train", ["gnu"], 2)
+    class_folders(folder / "val", ["gnu"], 1)
+    found = load(folder, min_images=3)
+    assert (found.labels == found.class_names.index("gnu")).sum() == 3
+    with pytest.raises(InputError, match=r"0 classes in train and val"):
+        load(folder, min_images=4)
+
+
 def test_of_many_small_classes_the_first_are_named(folder):
     class_folders(folder, [f"x{c:02d}" for c in range(20)], 1)
     with pytest.raises(InputError, match=r"x00 \(1\), .*x07 \(1\) and 12 more; add some"):

@@ -11,7 +11,7 @@ from PIL import Image
 from episodica.engine.problem import load_problem
 from episodica.report.aggregate import Line, lines
 from episodica.report.content import Part
-from episodica.report.exemplars import exemplar_parts
+from episodica.report.exemplars import exemplar_parts, load_as_run
 
 GLYPHS = {
     "data.classes": 9,
@@ -49,6 +49,15 @@ def test_images_are_shown_only_when_allowed_and_only_of_methods_that_keep_any(ke
     assert not part.strips
     assert "--images" in part.about
     assert exemplar_parts(lines([make_run("ft")]), where, allowed=True) == []
+
+
+def test_a_run_is_shown_where_its_device_is_not(kept):
+    line, where = kept
+    config, results = line.runs[0]
+    elsewhere = lines([(config.model_copy(update={"device": "cuda:7"}), results)])
+    (part,) = exemplar_parts(elsewhere, where, allowed=True)
+    assert part.strips
+    assert load_as_run(elsewhere[0].config, where[config.run_id]).device.type == "cpu"
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ WIDE = 40  # letters that fit below a panel
 
 @styled
 def ablation_curves(ablation: Ablation, references: Sequence[Line]) -> Any:
-    """References (other methods, and bounds) are lines across; the bar is the interval that the tables show."""
+    """References (other methods and bounds) are lines across; at the end, bars are the intervals of the tables."""
     figure, panels = grid(1, 2, 4.6, 3.6, sharey=True)
     left, right = panels[0]
     bounds = [line for line in references if line.bound]
@@ -31,7 +31,7 @@ def _at_the_end(axes: Any, ablation: Ablation, references: Sequence[Line]) -> No
     found = [(place, line.at(line.last, METRIC)) for place, line in enumerate(ablation.lines)]
     drawn = [(place, value) for place, value in found if value is not None]
     at, means = [place for place, _ in drawn], [100 * value.mean for _, value in drawn]
-    widths = [100 * (value.over_episodes or 0) for _, value in drawn]
+    widths = [100 * (value.interval or 0) for _, value in drawn]
     joined = "-" if ablation.numeric else "none"
     axes.errorbar(at, means, yerr=widths, color=INK, marker="o", markersize=5, capsize=3, linestyle=joined)
     for line, shade in zip(references, colours(references), strict=True):
