@@ -12,7 +12,7 @@ import torch
 
 from episodica.bench.timing import Case, Effort, interleaved
 from episodica.classifier.export import exportable
-from episodica.classifier.onnx_graphs import Encoder, FewShot
+from episodica.classifier.onnx_graphs import FewShot
 from episodica.rng import generator
 
 
@@ -21,7 +21,7 @@ def main(model: Path, folder: Path) -> None:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     what = exportable(model)
-    encoder = Encoder(what.learner, what.mean, what.std).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    encoder = what.encoder().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     few_shot = FewShot(encoder, what.temperature)
     encode, classify = (
         onnxruntime.InferenceSession(folder / f"{name}.onnx", options) for name in ("encoder", "classifier")

@@ -13,7 +13,7 @@ from e2e.conftest import Command
 from episodica.classifier.export import TOLERANCE, Exportable, exportable
 from episodica.classifier.learn import learn
 from episodica.classifier.model_folder import ModelFolder
-from episodica.classifier.onnx_graphs import Encoder, FewShot
+from episodica.classifier.onnx_graphs import FewShot
 from episodica.classifier.plan import plan_call
 from episodica.classifier.wishes import Wishes
 from episodica.data.glyph_drawing import draw
@@ -60,7 +60,7 @@ def pictures(*shape: int) -> Tensor:
 
 
 def test_way_shots_and_queries_are_free(onnx: Path, what: Exportable) -> None:
-    few_shot = FewShot(Encoder(what.learner, what.mean, what.std), what.temperature)
+    few_shot = FewShot(what.encoder(), what.temperature)
     session = onnxruntime.InferenceSession(onnx / "classifier.onnx")
     for way, shots, queries in ((1, 1, 1), (3, 2, 5), (7, 1, 2), (2, 6, 1), (12, 3, 9)):
         support, asked = pictures(way, shots), pictures(queries)

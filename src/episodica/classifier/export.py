@@ -42,6 +42,7 @@ class Exportable:
     known_temperature: float = 1.0  # the same for the classes that are known without a support set
     classes: tuple[str, ...] = ()
     prototypes: Tensor | None = None  # [C, D]
+    normalised: bool = False  # embeddings and class means are scaled to length 1
 
     def check(self) -> None:
         if not isinstance(self.learner, ProtoNet):
@@ -51,6 +52,9 @@ class Exportable:
                 "only the backbones conv4 and resnet12 are exported, and this model has "
                 f"{type(self.learner.backbone).__name__}"
             )
+
+    def encoder(self) -> Encoder:
+        return Encoder(self.learner, self.mean, self.std, normalised=self.normalised).eval()
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,8 @@ def exportable(folder: Path) -> Exportable:
     """What a model folder or a run folder holds."""
     if (folder / "config.yaml").exists():
         config = load_config(folder / "config.yaml")
-        return Exportable(load_learner(folder), config.image_size, config.augment.mean, config.augment.std)
+        mean, std = config.augment.mean, config.augment.std
+        return Exportable(load_learner(folder), config.image_size, mean, std, normalised=config.normalised)
     recogniser = ModelFolder(folder).state().recogniser()
     return Exportable(
         recogniser.learner,
@@ -83,7 +88,7 @@ def export_onnx(what: Exportable, folder: Path) -> Differences:
     """Write `encoder.onnx`, `classifier.onnx`, `export.json` and the known classes' `prototypes.npy` into a folder."""
     what.check()
     run = onnxruntime_loader()
-    encoder = Encoder(what.learner, what.mean, what.std).eval()
+    encoder = what.encoder()
     few_shot = FewShot(encoder, what.temperature).eval()
     batch, *questions = ({"images": _images((4,), what.image_size)}, *(_question(what, *shape) for shape in PROBES))
     graphs = {
@@ -116,6 +121,7 @@ def _write(what: Exportable, folder: Path, graphs: Mapping[str, bytes], found: D
         "input": "float32 RGB, planes first, from 0 to 1; the graphs normalise",
         "mean": what.mean,
         "std": what.std,
+        "normalised": what.normalised,
         "temperature": what.temperature,
         "known_temperature": what.known_temperature,
         "learner": what.learner.name,

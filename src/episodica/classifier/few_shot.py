@@ -17,6 +17,7 @@ from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.plan import plan_call
 from episodica.classifier.recogniser import Recogniser
 from episodica.classifier.state import ModelState
+from episodica.classifier.support import class_name
 from episodica.classifier.wishes import Existing, Method, Wishes
 from episodica.data.decode import Encoded
 from episodica.errors import InputError
@@ -36,7 +37,8 @@ class FewShotClassifier:
 
     Arguments are hyper-parameters: images that each class leaves behind (`keep`) or all together (`budget`), the
     method, the length of training, and any field of the config by its path. Images are paths, encoded bytes, PIL
-    images, arrays [H, W, 3] or tensors [3, H, W], of uint8 or of floats between 0 and 1. Labels become names: `str`.
+    images, arrays [H, W, 3] or tensors [3, H, W], of uint8 or of floats between 0 and 1. Labels become names: `str`,
+    with accents composed.
     """
 
     def __init__(
@@ -92,7 +94,7 @@ class FewShotClassifier:
 
     def score(self, X: Pictures, y: Labels) -> float:  # noqa: N803
         """The share of images whose class is the likeliest one."""
-        return float((self.predict(X) == np.array([str(label) for label in y])).mean())
+        return float((self.predict(X) == np.array([_name(label) for label in y])).mean())
 
     @property
     def classes_(self) -> np.ndarray:
@@ -164,13 +166,17 @@ def _require_several(images: Pictures) -> None:
         raise InputError("this is one image: give a list of images, if only of one")
 
 
+def _name(label: Any) -> str:
+    return class_name(str(label))
+
+
 def _by_class(images: Pictures, labels: Labels) -> dict[str, list[Encoded]]:
     _require_several(images)
     if len(images) != len(labels):
         raise InputError(f"there are {len(images)} images and {len(labels)} labels: give one label for each image")
     found: dict[str, list[Encoded]] = {}
     for i, (image, label) in enumerate(zip(images, labels, strict=True)):
-        found.setdefault(str(label), []).append(encoded(image, f"image {i}"))
+        found.setdefault(_name(label), []).append(encoded(image, f"image {i}"))
     return found
 
 

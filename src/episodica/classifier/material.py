@@ -16,7 +16,7 @@ from episodica.classifier.state import StateRecord, StoredClass
 from episodica.classifier.vault import Vault, digest_of
 from episodica.classifier.wishes import Amount, Share, Wishes, unseen_classes
 from episodica.data.cache import Source
-from episodica.data.decode import Encoded
+from episodica.data.decode import Encoded, Unreadable, decode_in_parallel
 from episodica.data.splits import Rows, Split
 from episodica.errors import InputError
 from episodica.rng import generator
@@ -84,10 +84,14 @@ class Material:
         return blake2b(repr(told).encode(), digest_size=16).hexdigest()
 
 
-def gather(arriving: Named, record: StateRecord | None, vault: Vault, wishes: Wishes, seed: int) -> Material:
-    """Sort new images and stored exemplars by what they are for."""
+def gather(arriving: Named, record: StateRecord | None, vault: Vault, wishes: Wishes, size: int, seed: int) -> Material:
+    """Sort new images and stored exemplars by what they are for. `size` is that of the model's images."""
     known = {stored.name: stored for stored in record.classes} if record else {}
     check_arriving(arriving, known, wishes)
+    arriving = {
+        name: _not_stored(images, known[name], vault, size) if name in known else images
+        for name, images in arriving.items()
+    }
     material = Material()
     for stored in known.values():
         if stored.kind == "learned" and stored.name not in arriving:
@@ -120,13 +124,13 @@ def check_arriving(arriving: Named, known: Mapping[str, StoredClass], wishes: Wi
     again = sorted(set(arriving) & set(known))
     if again and wishes.existing == "refuse":
         raise InputError(
-            f"{_listed(again)} came before: rename {'it' if len(again) == 1 else 'them'} if other things are meant, or "
+            f"{listed(again)} came before: rename {'it' if len(again) == 1 else 'them'} if other things are meant, or "
             "pass --existing merge to learn the new images together with the exemplars that are left"
         )
     small = sorted(name for name, images in arriving.items() if len(images) < 2 and name not in known)
     if small:
         raise InputError(
-            f"{_listed(small)} has fewer than 2 images, and learning takes at least 2 of a class: add some, or "
+            f"{listed(small)} has fewer than 2 images, and learning takes at least 2 of a class: add some, or "
             "leave it to `episodica remember`, for which one is enough"
         )
     learned = [name for name, stored in known.items() if stored.kind == "learned"]
@@ -134,9 +138,26 @@ def check_arriving(arriving: Named, known: Mapping[str, StoredClass], wishes: Wi
         raise InputError("there is one class, and telling apart takes two: add a folder with another class")
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return ", ".join(f'"{name}"' for name in names[:NAMED]) + more
+
+
+def _not_stored(images: Sequence[Encoded], stored: StoredClass, vault: Vault, size: int) -> list[Encoded]:
+    """Those that the model has not: a held-out image that comes again is not trained on, an exemplar not doubled.
+
+    What cannot be read stays, and is reported where everything is decoded.
+    """
+    squares = vault.load((*stored.images, *stored.held_out), size).permute(0, 2, 3, 1).numpy()
+    have = {square.tobytes() for square in squares}
+    found = zip(images, decode_in_parallel(images, size, str), strict=True)
+    new = [image for image, square in found if isinstance(square, Unreadable) or square.tobytes() not in have]
+    if len(stored.images) + len(new) < 2:
+        raise InputError(
+            f'"{stored.name}" has fewer than 2 images that are not held out, counting the same one once, and learning '
+            "takes at least 2 of a class: add some"
+        )
+    return new
 
 
 def _drawn_unseen(arriving: Named, count: int, seed: int) -> set[str]:

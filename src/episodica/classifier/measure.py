@@ -36,6 +36,10 @@ class Questions:
     shots: int
 
     @property
+    def way(self) -> int:
+        return self.scores.shape[-1]
+
+    @property
     def accuracy(self) -> float:
         return float((self.scores.argmax(-1) == self.labels).float().mean())
 
@@ -57,11 +61,11 @@ def measure(
         accuracy=_accuracy(scores, labels),
         by_session=by_session,
         forgetting=forgetting([past.by_session for past in before], by_session),
-        way=min(WAY, len(learned)),
+        way=of_learned.way if of_learned else 0,
         shots=of_learned.shots if of_learned else 0,
         few_shot=of_learned.accuracy if of_learned else None,
         unseen=of_unseen.accuracy if of_unseen else None,
-        unseen_way=min(WAY, len(unseen)),
+        unseen_way=of_unseen.way if of_unseen else 0,
         unknown_auroc=_unknown_auroc(alone, held_out, labels, unseen),
     )
     return found, _calibration(alone, held_out, labels, of_unseen or of_learned)

@@ -11,7 +11,7 @@ The name of a state ends with the digest of its checksums, so `model.json` vouch
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,8 +20,10 @@ from typing import Any, NamedTuple
 
 import torch
 from filelock import FileLock, Timeout
+from torch import Tensor
 
 from episodica.classifier.images import Picture, stacked
+from episodica.classifier.recogniser import Recogniser
 from episodica.classifier.state import FORMAT, ModelState, Step, StoredClass
 from episodica.classifier.state_files import StateFiles, number_of, weights_digest
 from episodica.classifier.vault import Vault
@@ -29,6 +31,8 @@ from episodica.errors import FolderInUse, InputError, nearest
 from episodica.records.files import remove_leftovers, write_json
 
 POINTER, OWN = "model.json", {"model.json", "states", "images", "work", ".lock"}
+
+Embed = Callable[[Recogniser, Tensor], Tensor]  # uint8 [M, 3, S, S] -> [M, D]
 
 
 @dataclass(frozen=True)
@@ -112,16 +116,20 @@ class ModelFolder:
         if foreign:
             raise InputError(f"{self.path} is no model and not empty (it has {foreign[0]}): choose another name")
 
-    def remember(self, support: Mapping[str, Sequence[Picture]], *, wait: bool = False) -> ModelState:
-        """Add classes, or replace remembered ones, by a few images each."""
+    def remember(
+        self, support: Mapping[str, Sequence[Picture]], *, wait: bool = False, embed: Embed = Recogniser.embed
+    ) -> ModelState:
+        """Add classes, or replace remembered ones, by a few images each. Where `embed` raises, nothing is written."""
         with self._changing(wait):
             state = self.state()
             fixed = {stored.name for stored in state.classes if stored.kind != "remembered"} & set(support)
             if fixed:
-                raise InputError(f'class "{min(fixed)}" was learned by training: take another name, or forget it first')
+                raise InputError(
+                    f'class "{min(fixed)}" came with a call to learn: take another name, or forget it first'
+                )
             recogniser = state.recogniser()
             squares = {name: stacked(images, recogniser.image_size) for name, images in support.items()}
-            added = recogniser.only({name: recogniser.embed(images) for name, images in squares.items()}).known
+            added = recogniser.only({name: embed(recogniser, images) for name, images in squares.items()}).known
             stay = [i for i, stored in enumerate(state.classes) if stored.name not in support]
             stored = [
                 StoredClass(name=name, kind="remembered", images=tuple(dict.fromkeys(map(self.vault.put, images))))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import normalize
 
 from episodica.engine.embedder import folded
 from episodica.errors import not_installed
@@ -19,19 +20,24 @@ Run = Callable[[Mapping[str, Tensor]], np.ndarray]
 
 
 class Encoder(nn.Module):
-    """Images from 0 to 1 become embeddings. [M, 3, S, S] -> [M, D]"""
+    """Images from 0 to 1 become embeddings, of length 1 where they are normalised. [M, 3, S, S] -> [M, D]"""
 
     mean: Tensor
     std: Tensor
 
-    def __init__(self, learner: Learner, mean: Triple, std: Triple) -> None:
+    def __init__(self, learner: Learner, mean: Triple, std: Triple, *, normalised: bool = False) -> None:
         super().__init__()
+        self.normalised = normalised
         self.learner = folded(learner).requires_grad_(False).to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
         self.register_buffer("mean", torch.tensor(mean).view(3, 1, 1))
         self.register_buffer("std", torch.tensor(std).view(3, 1, 1))
 
     def forward(self, images: Tensor) -> Tensor:
-        return self.learner.embed((images - self.mean) / self.std)
+        return self.scaled(self.learner.embed((images - self.mean) / self.std))
+
+    def scaled(self, vectors: Tensor) -> Tensor:
+        """As evaluation compares embeddings and class means. [..., D]"""
+        return normalize(vectors, dim=-1) if self.normalised else vectors
 
 
 class FewShot(nn.Module):
@@ -45,7 +51,7 @@ class FewShot(nn.Module):
         way, shots = support.shape[:2]
         vectors = self.encoder(torch.cat((support.flatten(0, 1), queries)))
         learner, examples = self.encoder.learner, vectors[: way * shots].unflatten(0, (way, shots))
-        prototypes = learner.prototypes(examples[None])
+        prototypes = self.encoder.scaled(learner.prototypes(examples[None]))
         # distances stay, and are no longer small differences of large numbers
         centre = prototypes.mean(1, keepdim=True)
         scores = learner.scores(prototypes - centre, vectors[None, way * shots :] - centre)[0]

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from episodica.classifier.material import Material, Named, gather, share_of
+from episodica.classifier.material import Material, Named, gather, listed, share_of
 from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.state import ModelState, StateRecord
 from episodica.classifier.wishes import FIXED, Share, Wishes, a_few, fitting_size, settings
@@ -38,11 +38,12 @@ def plan_call(folder: ModelFolder, arriving: Named, wishes: Wishes, base: ModelF
     wishes = wishes.with_budget_of(record)
     sessions = record.sessions if record else 0
     seed = wishes.overrides.get("seed", sessions)
-    material = gather(arriving, record, folder.vault, wishes, seed if isinstance(seed, int) else sessions)
+    size = origin.config.image_size if origin else _size(arriving, wishes)
+    material = gather(arriving, record, folder.vault, wishes, size, seed if isinstance(seed, int) else sessions)
     share = share_of(wishes, record, arriving)
     model = {section: origin.record.config[section] for section in FIXED} if origin else {}
-    size = origin.config.image_size if origin else _size(arriving, wishes)
     config = settings(material.amount, wishes, _memory(wishes, share, material, record), model, size, sessions)
+    _check_droppable(config, material, record)
     return Call(state, origin.weights if origin else {}, material, share, config, wishes)
 
 
@@ -71,6 +72,19 @@ def _size(arriving: Named, wishes: Wishes) -> int:
     asked = wishes.overrides.get("data.size")
     everything = [image for images in arriving.values() for image in images]
     return asked if isinstance(asked, int) else fitting_size(a_few(everything))
+
+
+def _check_droppable(config: RunConfig, material: Material, record: StateRecord | None) -> None:
+    """Dropping the farthest exemplar takes distances, which classes have from the call that chose their exemplars."""
+    if record is None or config.memory.total is None or config.memory.drop != "farthest":
+        return
+    past = {material.names[c] for c in material.past}
+    without = sorted(stored.name for stored in record.classes if stored.name in past and stored.distances is None)
+    if without:
+        raise InputError(
+            f"--memory.drop farthest: {listed(without)} came with --memory.select random, and how far those exemplars "
+            "are from their class mean was not kept: leave --memory.drop out, or make a new model"
+        )
 
 
 def _memory(wishes: Wishes, share: Share, material: Material, record: StateRecord | None) -> dict[str, int]:

@@ -12,7 +12,7 @@ from episodica.classifier.calibration import UNCALIBRATED, Calibration, strangen
 from episodica.config.sections import AugmentConfig
 from episodica.data import augment
 from episodica.engine.embedder import embed_chunks, folded
-from episodica.errors import InputError, nearest
+from episodica.errors import InputError
 from episodica.learners.learner import Learner
 
 
@@ -55,19 +55,13 @@ class Recogniser:
             return torch.empty(0, *self.learner.backbone.out_shape(self.image_size))
         return embed_chunks(self._encoder, torch.arange(len(images)), views).float().cpu()
 
-    def knowing(self, support: Mapping[str, Tensor]) -> "Recogniser":
-        """With these classes added, or replaced where the name is known: of each the embeddings of k images, [k, D]."""
-        others = tuple(known for known in self.known if known.name not in support)
-        return replace(self, known=(*others, *_remembered(support)))
-
     def only(self, support: Mapping[str, Tensor]) -> "Recogniser":
-        return replace(self, known=_remembered(support))
-
-    def without(self, name: str) -> "Recogniser":
-        names = [known.name for known in self.known]
-        if name not in names:
-            raise InputError(f'there is no class "{name}": {nearest(name, names) if names else "no class is known"}')
-        return replace(self, known=tuple(known for known in self.known if known.name != name))
+        """With these classes instead of its own: of each the embeddings of k images, [k, D]."""
+        empty = [name for name, vectors in support.items() if not len(vectors)]
+        if empty:
+            raise InputError(f'class "{empty[0]}" has no image: give at least one')
+        known = (KnownClass(name, vectors.mean(0), len(vectors), learned=False) for name, vectors in support.items())
+        return replace(self, known=tuple(known))
 
     def among(self, names: Collection[str]) -> "Recogniser":
         """With these of its classes alone."""
@@ -136,10 +130,3 @@ class Recogniser:
         by_kind = {True: self.calibration.learned, False: self.calibration.remembered}
         limits = [by_kind[known.learned] for known in self.known]
         return torch.tensor([torch.inf if limit is None else limit for limit in limits])
-
-
-def _remembered(support: Mapping[str, Tensor]) -> tuple[KnownClass, ...]:
-    empty = [name for name, vectors in support.items() if not len(vectors)]
-    if empty:
-        raise InputError(f'class "{empty[0]}" has no image: give at least one')
-    return tuple(KnownClass(name, vectors.mean(0), len(vectors), learned=False) for name, vectors in support.items())

@@ -30,6 +30,7 @@ class Measured(Section):
     forgetting: float | None
     """mean over earlier sessions of the best such accuracy so far, less the present one"""
     way: int
+    """classes of a few-shot question; 0 where none could be asked"""
     shots: int
     few_shot: float | None
     """learned classes in few-shot questions: exemplars are support, held-out images are asked"""
@@ -113,10 +114,6 @@ class ModelState:
     def blank(cls, record: StateRecord, weights: Mapping[str, Tensor]) -> "ModelState":
         """Weights and settings, without any class."""
         return cls("", record.model_copy(update={"classes": ()}), weights, torch.empty(0))
-
-    @property
-    def format(self) -> int:
-        return self.record.format
 
     @property
     def classes(self) -> tuple[StoredClass, ...]:

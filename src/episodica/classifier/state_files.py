@@ -67,9 +67,9 @@ class StateFiles:
         return found
 
     def keep_only(self, needed: Collection[str]) -> None:
-        """Remove other states. Their records go last: what is removed half can still be told."""
+        """Remove other states. Their records go last: what is removed half can still be told. Files are not ours."""
         for folder in self.folder.iterdir():
-            if folder.name not in needed:
+            if folder.is_dir() and folder.name not in needed:
                 for path in folder.iterdir():
                     if path.name != RECORD:
                         path.unlink()

@@ -9,10 +9,7 @@ from episodica.errors import InputError
 
 
 def read_classes(folder: Path, model: Path | None = None) -> dict[str, list[Path]]:
-    """Class name -> its image files. A model inside the folder would be taken for a class, and is refused.
-
-    Some systems write an accent as a character of its own: names are composed, so that they are what people type.
-    """
+    """Class name -> its image files. A model inside the folder would be taken for a class, and is refused."""
     if model is not None and folder.resolve() in (model.resolve(), *model.resolve().parents):
         raise InputError(f"{model} lies inside {folder} and would be taken for a class: put the model elsewhere")
     try:
@@ -32,4 +29,5 @@ def read_classes(folder: Path, model: Path | None = None) -> dict[str, list[Path
 
 
 def class_name(text: str) -> str:
+    """Some systems write an accent as a character of its own: names are composed, so that they are what people type."""
     return normalize("NFC", text)

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from io import BytesIO
 from math import ceil
 from pathlib import Path
 from statistics import median
@@ -118,10 +119,11 @@ def _shorter_side(image: Encoded) -> int | None:
     """From the header alone; what cannot be read is reported where it is decoded."""
     if isinstance(image, np.ndarray):
         return min(image.shape[:2])
-    if not isinstance(image, Path):
-        return min(image.size) if isinstance(image, Image.Image) else None
+    if isinstance(image, Image.Image):
+        return min(image.size)
     try:
-        with warnings.catch_warnings(action="ignore"), Image.open(image) as picture:
+        file = image if isinstance(image, Path) else BytesIO(image)
+        with warnings.catch_warnings(action="ignore"), Image.open(file) as picture:
             return min(picture.size)
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
         return None

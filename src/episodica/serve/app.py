@@ -12,6 +12,7 @@ from fastapi.responses import FileResponse, JSONResponse
 from starlette.exceptions import HTTPException
 
 from episodica.classifier.model_folder import ModelFolder
+from episodica.classifier.support import class_name
 from episodica.serve import questions
 from episodica.serve.desk import Desk
 from episodica.serve.guard import App, Guard
@@ -100,7 +101,7 @@ def application(folder: ModelFolder, limits: Limits) -> FastAPI:
     @app.delete("/classes", responses={422: PROBLEMS[422], 503: PROBLEMS[503], **CONFLICT, **MISSING})
     async def remove_class(name: Annotated[str, Query()]) -> ClassList:
         """Forget a class with its images, for good."""
-        return await desk.ask(lambda now, end: questions.forget(now, desk.folder, name))
+        return await desk.ask(lambda now, end: questions.forget(now, desk.folder, class_name(name)))
 
     @app.get(
         "/images/{digest}",

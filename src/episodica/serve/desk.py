@@ -27,7 +27,7 @@ class Snapshot:
 
     def __init__(self, state: ModelState, pictures: dict[str, bytes]) -> None:
         self.state, self.pictures, self.recogniser = state, pictures, state.recogniser()
-        self._vectors: dict[str, Tensor] = {}
+        self._vectors: dict[str, Tensor] = {}  # by the digest of the image
 
     @classmethod
     def of(cls, folder: ModelFolder) -> "Snapshot":
@@ -41,18 +41,26 @@ class Snapshot:
                 if folder.state().id == state.id:
                     raise
 
-    def vectors(self, stored: StoredClass) -> Tensor:
-        """The embeddings of a class's images, computed when they are first asked for. [K, D]"""
-        if stored.name not in self._vectors:
-            squares = [pixels(self.pictures[digest], self.recogniser.image_size) for digest in stored.images]
-            self._vectors[stored.name] = embed_each(self.recogniser, torch.stack(squares))
-        return self._vectors[stored.name]
+    def vectors(self, stored: StoredClass, deadline: Deadline) -> Tensor:
+        """The embeddings of a class's images, computed when they are first asked for. [K, D]
+
+        Each is kept: a request that runs out of time leaves less to do for the next one.
+        """
+        for digest in stored.images:
+            if digest not in self._vectors:
+                square = pixels(self.pictures[digest], self.recogniser.image_size)
+                self._vectors[digest] = embed_each(self.recogniser, square[None], deadline)
+        return torch.cat([self._vectors[digest] for digest in stored.images])
 
 
-def embed_each(recogniser: Recogniser, images: Tensor) -> Tensor:
+def embed_each(recogniser: Recogniser, images: Tensor, deadline: Deadline) -> Tensor:
     """One image at a time: convolutions of a larger batch may round differently, and then the answer to an image would
     depend on what else was asked. [M, 3, S, S] -> [M, D]"""
-    return torch.cat([recogniser.embed(image[None]) for image in images])
+    vectors = []
+    for image in images:
+        deadline.check()
+        vectors.append(recogniser.embed(image[None]))
+    return torch.cat(vectors)
 
 
 class Desk:

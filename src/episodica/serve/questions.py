@@ -6,6 +6,7 @@ from http import HTTPStatus
 from torch import Tensor
 
 from episodica.classifier.model_folder import ModelFolder
+from episodica.classifier.recogniser import Recogniser
 from episodica.classifier.state import ModelState
 from episodica.serve.desk import Snapshot, embed_each
 from episodica.serve.limits import Limits
@@ -22,7 +23,7 @@ def classify(
     recogniser = snapshot.recogniser
 
     def embedded(uploads: Sequence[Upload]) -> Tensor:
-        return embed_each(recogniser, pixels(uploads, recogniser.image_size, limits, deadline))
+        return embed_each(recogniser, pixels(uploads, recogniser.image_size, limits, deadline), deadline)
 
     if not support and not recogniser.known:
         sentence = "the model knows no class: send support images, or add a class first"
@@ -36,7 +37,7 @@ def classify(
         (answer,) = answering.answers(vector[None])
         name = answer.best
         assert name is not None, "some class is known"
-        near = _among(support[name], examples[name], vector) if support else _stored(snapshot, name, vector)
+        near = _among(support[name], examples[name], vector) if support else _stored(snapshot, name, vector, deadline)
         answers.append(
             Recognised(
                 image=upload.name,
@@ -55,11 +56,11 @@ def _among(uploads: Sequence[Upload], examples: Tensor, vector: Tensor) -> Neare
     return Nearest(image=uploads[place].name, index=uploads[place].index, distance=distance)
 
 
-def _stored(snapshot: Snapshot, name: str, vector: Tensor) -> Nearest | None:
+def _stored(snapshot: Snapshot, name: str, vector: Tensor, deadline: Deadline) -> Nearest | None:
     stored = next(stored for stored in snapshot.state.classes if stored.name == name)
     if not stored.images:
         return None
-    place, distance = _closest(snapshot.vectors(stored), vector)
+    place, distance = _closest(snapshot.vectors(stored, deadline), vector)
     return Nearest(image=address(stored.images[place]), index=None, distance=distance)
 
 
@@ -98,8 +99,14 @@ def remember(
     if name in kinds and (kinds[name] != "remembered" or not replace):
         way_out = "take another name" if kinds[name] != "remembered" else "take another name, or replace it"
         raise Refusal(HTTPStatus.CONFLICT, f"there is a class of this name: {way_out}", "name")
+
+    def embedded(recogniser: Recogniser, images: Tensor) -> Tensor:
+        vectors = embed_each(recogniser, images, deadline)
+        deadline.check()  # for the last time before anything is written
+        return vectors
+
     images = pixels(uploads, snapshot.recogniser.image_size, limits, deadline)
-    return class_list(folder.remember({name: list(images)}))
+    return class_list(folder.remember({name: list(images)}, embed=embedded))
 
 
 def forget(snapshot: Snapshot, folder: ModelFolder, name: str) -> ClassList:

@@ -4,7 +4,6 @@ Nothing that a client sends is ever a path here: names are only compared and wri
 """
 
 import time
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -14,6 +13,7 @@ from typing import BinaryIO
 import torch
 from torch import Tensor
 
+from episodica.classifier.support import class_name
 from episodica.data.decode import Unreadable, decode
 from episodica.serve.limits import MIB, Limits
 
@@ -55,7 +55,7 @@ class Deadline:
 
 def checked_name(text: str, limits: Limits, field: str, index: int | None = None) -> str:
     """A class name that is safe to show, to write and to type."""
-    name = unicodedata.normalize("NFC", text).strip()
+    name = class_name(text).strip()
     if not name:
         raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, "a class needs a name", field, index)
     if len(name) > limits.name_length:

@@ -1,6 +1,7 @@
 """What is exported, and what is refused. The graphs of a model are compared where the command writes them."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,13 @@ from episodica.classifier import export
 from episodica.classifier.calibration import Calibration
 from episodica.classifier.export import Exportable, export_onnx
 from episodica.classifier.model_folder import ModelFolder
-from episodica.classifier.onnx_graphs import Encoder, FewShot, graph_of, onnxruntime_loader
+from episodica.classifier.onnx_graphs import FewShot, graph_of, onnxruntime_loader
 from episodica.classifier.state import ModelState
+from episodica.config import RunConfig
+from episodica.data.sampling import draw_episodes
+from episodica.engine.checkpoint import Checkpoints, Progress, module_tensors
+from episodica.engine.evaluate import examine
+from episodica.engine.problem import Problem, new_learner
 from episodica.errors import InputError
 from episodica.learners.learner import Learner
 from episodica.learners.protonet import ProtoNet
@@ -20,6 +26,7 @@ from episodica.learners.relationnet import RelationNet
 from episodica.models.backbone import Backbone
 from episodica.models.conv4 import Conv4
 from episodica.models.resnet12 import ResNet12
+from episodica.records.run import RunFolder
 from episodica.rng import generator, seeded
 
 pytest.importorskip("onnxruntime")
@@ -39,7 +46,7 @@ def exportable(make_backbone: Callable[[], Backbone]) -> Exportable:
 
 
 def test_the_graph_of_a_residual_network_takes_any_batch() -> None:
-    encoder = Encoder(exportable(lambda: ResNet12(width="narrow")).learner, MEAN, STD).eval()
+    encoder = exportable(lambda: ResNet12(width="narrow")).encoder()
     images = torch.rand(9, 3, SIZE, SIZE, generator=generator("pictures"))
     graph = graph_of(encoder, {"images": images[:4]}, {"images": ("images",)}, "embeddings")
     run = onnxruntime_loader()(graph)
@@ -80,5 +87,32 @@ def test_what_is_exported_answers_as_the_recogniser_does(
     asked = torch.randint(256, (4, 3, SIZE, SIZE), dtype=torch.uint8, generator=generator("asked"))
     told = recogniser.only({str(i): recogniser.embed(group) for i, group in enumerate(images)})
     expected = [list(answer.scores.values()) for answer in told.answers(recogniser.embed(asked))]
-    found = FewShot(Encoder(what.learner, what.mean, what.std), what.temperature)(images / 255, asked / 255)
+    found = FewShot(what.encoder(), what.temperature)(images / 255, asked / 255)
     np.testing.assert_allclose(found.numpy(), expected, atol=1e-4)
+
+
+def test_the_classifier_of_a_run_is_the_one_that_was_evaluated(
+    make_config: Callable[..., RunConfig], problem: Problem, tmp_path: Path
+) -> None:
+    config = make_config({"method.name": "icarl", "data.size": 16, "eval.queries": 2, "kernels": "torch"})
+    learner = new_learner(config, torch.device("cpu")).eval()
+    with RunFolder(tmp_path, config) as run:
+        progress = Progress(session=0, step=0, ended=True, events=0, seconds_train=0)
+        Checkpoints(run.checkpoints).save(progress, module_tensors("learner", learner))
+    (name, shape, expected), *_ = examine(learner, replace(problem, config=config), 0)
+    g = generator("evaluation", config.eval.seed, name, shape.way, shape.shots)
+    episodes = draw_episodes(problem.stream.unseen, shape, g)
+    labels = torch.arange(shape.way).repeat_interleave(shape.queries)
+
+    def accuracies(what: Exportable) -> list[float]:
+        few_shot, found = FewShot(what.encoder(), what.temperature), []
+        for rows in episodes.rows:
+            images = problem.store.read(rows.flatten()).permute(0, 3, 1, 2).unflatten(0, rows.shape) / 255
+            answers = few_shot(images[:, : shape.shots], images[:, shape.shots :].flatten(0, 1)).argmax(1)
+            found.append(float((answers == labels).float().mean()))
+        return found
+
+    what = export.exportable(run.path)
+    assert accuracies(what) == pytest.approx(expected.tolist())
+    assert accuracies(replace(what, normalised=False)) != pytest.approx(expected.tolist())
+    export_onnx(what, tmp_path / "onnx")  # which compares the graphs with these modules

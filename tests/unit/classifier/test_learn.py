@@ -2,6 +2,7 @@
 
 import shutil
 from contextlib import nullcontext
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from PIL import Image
 
 from episodica import FewShotClassifier, InputError
+from episodica.classifier.images import pixels
 from episodica.classifier.learn import learn
 from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.plan import Call, plan_call
@@ -99,6 +101,30 @@ def test_a_class_that_came_before_is_refused_or_merged(model, write_classes):
     assert len(call.material.new[numbers["a"]]) == 8 + 12  # exemplars, and all new images: two are held out already
     state = _learn(model, again, existing="merge")
     assert _kept(state) == dict.fromkeys("abc", (8, 2))
+
+
+def test_a_merged_class_neither_trains_on_held_out_images_nor_doubles_exemplars(model, write_classes, glyphs):
+    state = _learn(model, write_classes("first", {"a": 0, "b": 1}, count=8), keep=10)
+    again = write_classes("again", {"a": 0, "b": 1})  # the same eight drawings of each, and four more
+    material = _call(model, again, existing="merge").material
+    vault = ModelFolder(model).vault
+    for stored in state.classes:
+        rows = material.new[material.names.index(stored.name)]
+        trained = [pixels(material.images[row], 16).numpy().tobytes() for row in rows]
+        aside = {square.numpy().tobytes() for square in vault.load(stored.held_out, 16)}
+        assert len(aside) == 2
+        assert not aside & set(trained)
+        assert len(set(trained)) == len(trained) == 6 + 4
+    (again / "a" / "0.png").write_bytes(b"no image")
+    with pytest.raises(InputError, match=r"1 of \d+ images cannot be read: .*0\.png"):
+        _learn(model, again, existing="merge")
+
+
+def test_a_remembered_image_that_comes_again_is_still_one_image(model, write_classes, glyphs):
+    _learn(model, write_classes("first", {"a": 0, "b": 1}))
+    ModelFolder(model).remember({"r": [glyphs[5, 0]]})
+    with pytest.raises(InputError, match='"r" has fewer than 2 images that are not held out'):
+        _call(model, write_classes("again", {"r": 5}, count=1), existing="merge")
 
 
 def test_one_new_class_is_learned_against_the_past(model, write_classes):
@@ -220,6 +246,16 @@ def test_what_the_first_call_decided_stays(model, write_classes):
         _call(model, write_classes("second", {"c": 2, "d": 3}), overrides={"backbone.width": "released"})
 
 
+def test_the_farthest_exemplar_cannot_be_dropped_where_distances_were_not_kept(model, write_classes):
+    _learn(model, write_classes("first", {"a": 0, "b": 1}), budget=20, overrides={"memory.select": "random"})
+    second = write_classes("second", {"c": 2, "d": 3})
+    with pytest.raises(InputError, match=r'farthest: "a", "b" came with .*random.*: leave --memory\.drop out'):
+        _call(model, second, overrides={"memory.drop": "farthest"})
+    assert _call(model, second, keep=5, overrides={"memory.drop": "farthest"})  # nothing is dropped
+    again = write_classes("again", {"a": 0, "b": 1, "c": 2})  # with exemplars that are chosen anew
+    assert _call(model, again, existing="merge", overrides={"memory.drop": "farthest"})
+
+
 def test_too_few_images_or_classes_are_refused(model, write_classes, tmp_path):
     with pytest.raises(InputError, match=r'"a", "b" has fewer than 2 images.*episodica remember'):
         _call(model, write_classes("first", {"a": 0, "b": 1}, count=1))
@@ -235,12 +271,27 @@ def test_names_are_what_people_type_however_a_system_writes_accents(write_classe
 
 @pytest.mark.parametrize(("side", "size"), [(8, 32), (32, 32), (45, 48), (64, 64), (300, 84)])
 def test_the_image_size_follows_from_the_images(side, size):
-    assert fitting_size([np.zeros((side, 2 * side, 3), np.uint8)]) == size
+    array = np.zeros((side, 2 * side, 3), np.uint8)
+    picture, file = Image.fromarray(array), BytesIO()
+    picture.save(file, "PNG")
+    for image in (array, picture, file.getvalue(), memoryview(file.getvalue())):
+        assert fitting_size([image]) == size
+    assert fitting_size([b"no image", array]) == size
 
 
 @pytest.mark.parametrize(("images", "available", "held_out"), [(20, 100, 4), (20, 5, 1), (20, 3, 0), (2, 100, 0)])
 def test_a_few_images_are_held_out(images, available, held_out):
     assert Share(images).held_out_of(available) == held_out
+
+
+def test_labels_are_composed_as_names_of_folders_are(glyphs):
+    composed, apart = "caf\u00e9", "cafe\u0301"
+    classifier = FewShotClassifier(epochs=1, settings=QUICK)
+    images = np.concatenate([glyphs[0, :4], glyphs[1, :4]])
+    classifier.fit(images, [apart, composed, apart, composed, "b", "b", "b", "b"])
+    assert classifier.classes_.tolist() == ["b", composed]
+    answers = classifier.predict(images)
+    assert classifier.score(images, [apart if name == composed else name for name in answers]) == 1
 
 
 def test_a_classifier_in_python(glyphs, tmp_path):

@@ -45,6 +45,14 @@ def test_undo_goes_back_once(model):
         model.undo()
 
 
+def test_a_file_that_a_file_manager_leaves_among_the_states_is_passed_over(model, glyphs):
+    stray = model.path / "states" / ".DS_Store"
+    stray.write_bytes(b"\0")
+    assert "crane" in model.remember({"crane": list(glyphs[3, :2])}).record.names
+    assert "crane" not in model.undo().record.names
+    assert stray.exists()
+
+
 def test_nothing_of_a_forgotten_class_is_left(model):
     digests = model.state().classes[0].images
     data = [model.vault.read(digest) for digest in digests]
@@ -190,11 +198,12 @@ def test_a_second_writer_is_refused(model, glyphs):
         model.remember({"crane": list(glyphs[3, :2])})
 
 
-def test_a_learned_class_is_not_replaced_by_remembering(model, glyphs):
+@pytest.mark.parametrize("kind", ["learned", "unseen"])
+def test_a_class_of_a_call_to_learn_is_not_replaced_by_remembering(model, glyphs, kind):
     state = model.state()
-    learned = tuple(stored.model_copy(update={"kind": "learned"}) for stored in state.classes)
+    learned = tuple(stored.model_copy(update={"kind": kind}) for stored in state.classes)
     with model.writing():
         state.record = state.record.model_copy(update={"classes": learned})
         model.commit(state)
-    with pytest.raises(InputError, match="learned by training"):
+    with pytest.raises(InputError, match='"ibis" came with a call to learn: take another name'):
         model.remember({"ibis": list(glyphs[3, :2])})

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -17,8 +18,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
+from torch import Tensor
 
 from episodica.classifier.model_folder import ModelFolder
+from episodica.classifier.recogniser import Recogniser
+from episodica.serve import uploads
 from episodica.serve.app import guarded
 from episodica.serve.guard import App
 from episodica.serve.limits import BodyLimit, Limits
@@ -221,6 +225,41 @@ def test_a_file_name_is_only_shown(tight: Client) -> None:
 def test_work_that_takes_too_long(make_client: Callable[..., Client], folder: ModelFolder) -> None:
     answer = make_client(replace(Limits(), working_seconds=-1)).post("/classify", files=[("images", ("a.png", GOOD))])
     assert "longer than" in refused(answer, 413, folder)["detail"]
+
+
+@pytest.fixture
+def slow_embedding(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """A clock that work on a request goes by: decoding takes no time, and embedding 15 seconds an image."""
+    clock, embed = [0.0], Recogniser.embed
+
+    def slowly(recogniser: Recogniser, images: Tensor) -> Tensor:
+        clock[0] += 15 * len(images)
+        return embed(recogniser, images)
+
+    monkeypatch.setattr(uploads, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(Recogniser, "embed", slowly)
+    return clock
+
+
+@pytest.mark.parametrize("path", ["/classify", "/classes"])
+@pytest.mark.parametrize("count", [2, 3, 9])
+def test_embedding_that_takes_too_long_is_stopped_between_two_images(
+    make_client: Callable[..., Client], folder: ModelFolder, slow_embedding: list[float], path: str, count: int
+) -> None:
+    before = folder.state().id
+    answer = make_client().post(path, files=[("images", ("a.png", GOOD))] * count, data={"name": "new"})
+    assert "longer than 20 seconds" in refused(answer, 413, folder)["detail"]
+    assert slow_embedding == [30]
+    assert folder.state().id == before
+
+
+def test_images_of_the_model_that_were_embedded_in_vain_are_not_embedded_again(
+    make_client: Callable[..., Client], slow_embedding: list[float]
+) -> None:
+    client = make_client()  # each class has three images, and there is time for the question and one of them
+    answers = [client.post("/classify", files=[("images", ("a.png", GOOD))]).status_code for _ in range(4)]
+    assert answers == [413, 413, 200, 200]
+    assert slow_embedding == [15 * (4 + 3)]
 
 
 def test_nobody_waits_in_a_line_without_end(make_client: Callable[..., Client], folder: ModelFolder) -> None:

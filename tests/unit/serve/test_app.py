@@ -85,6 +85,12 @@ def test_a_class_is_added_replaced_and_removed(client: Client, folder: ModelFold
     assert folder.state().record.names == ["ka", "ri"]
 
 
+def test_a_name_is_the_same_however_an_accent_is_written(client: Client, glyphs: np.ndarray) -> None:
+    added = client.post("/classes", files=form("images", glyphs[4, 0]), data={"name": "cafe\u0301"})
+    assert [c["name"] for c in added.json()["classes"]] == ["ka", "ri", "caf\u00e9"]
+    assert client.delete("/classes", params={"name": "cafe\u0301"}).status_code == 200
+
+
 def test_a_model_without_classes_says_so(
     make_model: Callable[[Path], ModelFolder], tmp_path: Path, glyphs: np.ndarray
 ) -> None:
