@@ -93,7 +93,9 @@ def test_every_run_is_listed_with_its_state(written: Callable[..., Path]) -> Non
         (damaged / "results.json").write_text('{"schema": 1')
         (unreadable / "config.yaml").write_text("method: [")
         (failed / "results.json").unlink()
-        (failed / "error.log").write_text("Traceback\n  somewhere\nMemoryError: too <b>large</b>\n\n")
+        (failed / "error.log").write_text(
+            "Traceback\n  somewhere\nMemoryError: /home/me/x/y.png is too <b>large</b>\n\n"
+        )
 
     report = written(*configs, change=break_them)
     listed = (report / "report.md").read_text().split("## Runs")[1]
@@ -104,8 +106,8 @@ def test_every_run_is_listed_with_its_state(written: Callable[..., Path]) -> Non
     assert "1 seed; 1 more unfinished" in text
     assert "nothing to show yet: 1 of erd (damaged), 1 of erd (failed), 1 of erd (no results yet)." in text
     page = (report / "report.html").read_text()
-    assert "too &lt;b&gt;large&lt;/b&gt;" in page
-    assert "MemoryError: too &lt;b&gt;large&lt;/b&gt;" in text
+    assert "MemoryError: y.png is too &lt;b&gt;large&lt;/b&gt;" in page
+    assert "MemoryError: y.png is too &lt;b&gt;large&lt;/b&gt;" in text
     assert str(report.parent) not in text + page, "a report is published: where runs lie is nobody's business"
 
 

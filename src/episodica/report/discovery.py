@@ -1,5 +1,6 @@
 """Every run in some folders, whatever its state: what cannot be read is found too, with the reason."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -12,6 +13,7 @@ from episodica.records.results import Results
 from episodica.records.run import ERROR_LOG, load_config, load_results
 
 TRACES = ("config.yaml", "results.json", "events.jsonl", ERROR_LOG)  # any of them makes a folder that of a run
+_ABSOLUTE = re.compile(r"(?<![\w.:/])(?:/[^\s/'\":;,]+)+/([^\s/'\":;,]+)")
 NO_RESULTS, DAMAGED, REPEATED = "no results yet", "damaged", "found twice"
 
 
@@ -49,12 +51,11 @@ def find_runs(folders: Sequence[Path]) -> list[Found]:
     return _once(found)
 
 
-def publishable(error: Exception, *folders: Path) -> str:
-    """What an error says, with run folders by their names alone."""
-    text = str(error)
-    for folder in folders:
+def publishable(text: str, *folders: Path) -> str:
+    """A message that names files in full, with their last names alone: where they lie is nobody's business."""
+    for folder in folders:  # whose names may hold anything
         text = text.replace(str(folder), folder.name)
-    return text
+    return _ABSOLUTE.sub(r"\1", text)
 
 
 def _read(folder: Path, place: str) -> Found:
@@ -76,8 +77,7 @@ def _read(folder: Path, place: str) -> Found:
 
 
 def _without_place(one: Found) -> Found:
-    """Messages name files in full."""
-    return replace(one, remark=one.remark.replace(str(one.folder), one.place))
+    return replace(one, remark=publishable(one.remark.replace(str(one.folder), one.place)))
 
 
 def _once(found: Sequence[Found]) -> list[Found]:

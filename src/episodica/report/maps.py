@@ -35,7 +35,7 @@ def map_part(lines: Sequence[Line], where: dict[str, Path], name: str, asked: bo
             problem = load_as_run(config, folder)
             maps += _maps(line.name, folder, problem, _sessions(line.last, len(results.sessions)))
         except (InputError, OSError) as error:
-            missing.append(f"{line.name} is not shown: {publishable(error, folder)}.")
+            missing.append(f"{line.name} is not shown: {publishable(str(error), folder)}.")
         else:
             classes.setdefault(_names(problem), []).append(line.name)
     about = " ".join(missing)

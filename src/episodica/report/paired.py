@@ -63,7 +63,7 @@ def _differences(ours: RunConfig, theirs: RunConfig, where: Mapping[str, Path], 
     try:
         apart = paired(first, second, shape)
     except InputError as error:
-        return [Cell(word=f"cannot be paired: {publishable(error, first, second)}"), Cell()]
+        return [Cell(word=f"cannot be paired: {publishable(str(error), first, second)}"), Cell()]
     return [Cell(100 * apart[m].mean, over_episodes=100 * apart[m].ci95, signed=True) for m in METRICS]
 
 
