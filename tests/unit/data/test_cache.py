@@ -2,6 +2,7 @@ import json
 import multiprocessing
 import os
 import resource
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from episodica.errors import InputError
 from unit.data.layouts import class_folders, picture, write_png
 
 SIZE = 16
+TOO_LARGE = r"cannot use the image cache .*: File too large"
 
 
 @pytest.fixture
@@ -36,6 +38,17 @@ def builds(monkeypatch):
 
 def load(folder, size=SIZE, **fields):
     return Folder(root=str(folder), size=size, **fields).load()
+
+
+@contextmanager
+def files_of_at_most(size):
+    """A disk on which longer files cannot be written."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 def entry():
@@ -224,13 +237,8 @@ def test_a_cache_that_cannot_be_written_is_the_users_matter(folder, tmp_path, mo
 
 
 def test_a_full_disk_is_named_and_leaves_nothing_that_loads(folder, builds):
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, limits[1]))
-    try:
-        with pytest.raises(InputError, match=r"cannot use the image cache .*: File too large; free some space there"):
-            load(folder)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with files_of_at_most(5000), pytest.raises(InputError, match=rf"{TOO_LARGE}; free some space there"):
+        load(folder)
     assert {path.name for path in entry().iterdir()} <= {".lock"}
     assert len(load(folder).labels) == 12
 
@@ -238,13 +246,8 @@ def test_a_full_disk_is_named_and_leaves_nothing_that_loads(folder, builds):
 def test_a_disk_that_fails_costs_no_entry(folder, builds):
     load(folder)
     os.utime(entry() / "images.npy")  # so that its content is looked at, and the new time noted
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
-    try:
-        with pytest.raises(InputError, match=r"cannot use the image cache .*: File too large"):
-            load(folder)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with files_of_at_most(10), pytest.raises(InputError, match=TOO_LARGE):
+        load(folder)
     load(folder)
     assert builds == [SIZE]
 

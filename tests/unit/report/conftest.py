@@ -1,6 +1,14 @@
-"""Runs as they would be in the paper's setting, without its data."""
+"""Runs as they would be in the paper's setting, without its data; and a small data set for runs that need images."""
 
 import pytest
+
+GLYPHS = {
+    "data.classes": 9,
+    "data.per_class": 12,
+    "data.size": 16,
+    "stream.unseen_classes": 3,
+    "stream.test_per_class": 4,
+}
 
 
 @pytest.fixture

@@ -12,14 +12,7 @@ from episodica.engine.problem import load_problem
 from episodica.report.aggregate import Line, lines
 from episodica.report.content import Part
 from episodica.report.exemplars import exemplar_parts, load_as_run
-
-GLYPHS = {
-    "data.classes": 9,
-    "data.per_class": 12,
-    "data.size": 16,
-    "stream.unseen_classes": 3,
-    "stream.test_per_class": 4,
-}
+from unit.report.conftest import GLYPHS
 
 
 @pytest.fixture

@@ -11,14 +11,7 @@ from episodica.engine.problem import load_problem, new_learner
 from episodica.report import maps
 from episodica.report.aggregate import lines
 from episodica.report.content import Part
-
-GLYPHS = {
-    "data.classes": 9,
-    "data.per_class": 12,
-    "data.size": 16,
-    "stream.unseen_classes": 3,
-    "stream.test_per_class": 4,
-}
+from unit.report.conftest import GLYPHS
 
 
 @pytest.fixture
