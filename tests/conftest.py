@@ -25,15 +25,15 @@ from episodica.data.store import ImageStore
 from episodica.data.stream import TaskStream
 from episodica.engine.access import Access
 from episodica.engine.checkpoint import module_tensors
-from episodica.engine.problem import Problem, new_learner
+from episodica.engine.experiment import Experiment, new_learner
 from episodica.learners.learner import Learner
 from episodica.learners.protonet import ProtoNet
 from episodica.models.backbone import Backbone
 from episodica.records.results import Ledger
 from episodica.rng import generator, seeded
-from episodica.serve.guard import App
-from episodica.serve.listen import address, bind
 from episodica.types import Pool, Pools
+from episodica.web.guard import App
+from episodica.web.listening import address, bind
 
 settings.register_profile("quick", max_examples=40, deadline=None, derandomize=True)
 settings.load_profile("quick")
@@ -155,8 +155,10 @@ def make_config() -> Callable[..., RunConfig]:
 
 
 @pytest.fixture
-def problem(make_config: Callable[..., RunConfig], store: ImageStore, split: Split, stream: TaskStream) -> Problem:
-    return Problem(make_config(), store, split, stream, tuple(map(str, range(CLASSES))), torch.device("cpu"))
+def experiment(
+    make_config: Callable[..., RunConfig], store: ImageStore, split: Split, stream: TaskStream
+) -> Experiment:
+    return Experiment(make_config(), store, split, stream, tuple(map(str, range(CLASSES))), torch.device("cpu"))
 
 
 @pytest.fixture(scope="session")

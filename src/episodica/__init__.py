@@ -10,7 +10,7 @@ from episodica.data.cache import Arrays, Source
 from episodica.data.dataset import Dataset
 from episodica.data.sampling import draw_episodes
 from episodica.data.stream import TaskStream
-from episodica.engine.problem import load_problem, new_learner
+from episodica.engine.experiment import load_experiment, new_learner
 from episodica.engine.run import load_learner
 from episodica.errors import InputError
 from episodica.learners.learner import Learner
@@ -55,8 +55,8 @@ __all__ = [
     "current_episodes",
     "draw_episodes",
     "lending",
+    "load_experiment",
     "load_learner",
-    "load_problem",
     "meta_term",
     "new_learner",
     "plan",

@@ -6,7 +6,7 @@ from typing import Any
 
 from episodica.config import RunConfig
 from episodica.engine.run import stopping_gently
-from episodica.engine.trainer import Tell
+from episodica.engine.trainer import OnEvent
 from episodica.records.results import Results
 from episodica.records.run import announce
 from episodica.sweep import grid
@@ -41,7 +41,7 @@ def run(
     orders: int | None = None,
     seeds: int | None = None,
     out: str | Path = "runs",
-    watch: Tell = lambda event: None,
+    on_event: OnEvent = lambda event: None,
     executor: Executor | None = None,
 ) -> list[Results]:
     """Train and evaluate a recipe into `out`; finished runs are read, broken ones continued. One result a run.
@@ -51,7 +51,7 @@ def run(
     configs = plan(recipe, overrides, only=only, orders=orders, seeds=seeds)
     announce(configs, Path(out))
     with stopping_gently() as stop:
-        outcome = (executor or InTurn()).run(configs, Path(out), lambda config: watch, stop)
+        outcome = (executor or InTurn()).run(configs, Path(out), lambda config: on_event, stop)
     if outcome.failed:
         raise outcome.failed[0][1]
     if outcome.interrupted:

@@ -14,7 +14,7 @@ from statistics import median
 
 import torch
 
-from episodica.bench.scene import DEFAULT, EngineLoop, Scene, available_kernels
+from episodica.bench.workload import DEFAULT, EngineLoop, Workload, available_kernels
 from episodica.engine.device import keep_freed_memory
 
 
@@ -22,7 +22,7 @@ def work(kernels: str, threads: int, orders: Connection) -> None:
     """Steps for as long as it is told to, and how many a second they were."""
     keep_freed_memory()
     torch.set_num_threads(threads)
-    loop = EngineLoop(Scene(how=DEFAULT), kernels)
+    loop = EngineLoop(Workload(how=DEFAULT), kernels)
     loop.step()
     orders.send(None)
     while (seconds := orders.recv()) is not None:

@@ -14,7 +14,7 @@ from torch.autograd.profiler_util import FunctionEvent
 from torch.profiler import ProfilerActivity, profile, record_function
 
 from episodica.bench.peer import PeerLoop, loaded
-from episodica.bench.scene import DEFAULT, STILL, EngineLoop, Scene
+from episodica.bench.workload import DEFAULT, STILL, EngineLoop, Workload
 from episodica.engine.device import computing, keep_freed_memory
 from episodica.engine.fused import kernels
 
@@ -37,13 +37,13 @@ def main(steps: int, augmented: bool) -> None:
     keep_freed_memory()
     name_kernels()
     with computing(1):
-        scene = Scene(how=DEFAULT if augmented else STILL)
+        workload = Workload(how=DEFAULT if augmented else STILL)
         loops: dict[str, Callable[[], object]] = {
-            "peer": PeerLoop(scene, loaded(scene, 0), time.perf_counter).step,
-            "plain torch": EngineLoop(scene, "torch").step,
-            "fused": EngineLoop(scene, "fused").step,
+            "peer": PeerLoop(workload, loaded(workload, 0), time.perf_counter).step,
+            "plain torch": EngineLoop(workload, "torch").step,
+            "fused": EngineLoop(workload, "fused").step,
         }
-        spent = {name: shares(step, steps, scene.size) for name, step in loops.items()}
+        spent = {name: shares(step, steps, workload.size) for name, step in loops.items()}
     out = sys.stdout
     out.write("| part, ms of a step | " + " | ".join(spent) + " |\n|---|" + "---:|" * len(spent) + "\n")
     for part in PARTS:

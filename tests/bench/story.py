@@ -25,11 +25,11 @@ from torch import Tensor
 from episodica.classifier.calibration import auroc, strangeness
 from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.recogniser import Recogniser
-from episodica.classifier.words import percent
+from episodica.classifier.summaries import percent
 from episodica.data.cache import Arrays
 from episodica.data.cifar100 import CIFAR100
 from episodica.data.sampling import draw_episodes
-from episodica.records.files import write_json, write_text
+from episodica.files.atomic import write_json, write_text
 from episodica.rng import generator
 from episodica.types import Pool, Shape
 

@@ -11,7 +11,7 @@ from playwright.sync_api import FilePayload, Locator, Page, expect
 from episodica.classifier.model_folder import ModelFolder
 from episodica.data.glyph_drawing import draw
 from episodica.serve.app import guarded
-from episodica.serve.guard import App
+from episodica.web.guard import App
 
 GLYPHS = draw(6, 6, 32, 0)[0].reshape(6, 6, 32, 32, 3)
 

@@ -14,8 +14,8 @@ from playwright.sync_api import Browser, Page, expect
 from conformance.conftest import image_cache
 from conformance.tiny import SESSIONS, TINY, tiny
 from episodica.engine.run import run_one
-from episodica.serve.live import live_app
-from unit.serve.fake_run import FakeRun
+from episodica.watch.app import live_app
+from unit.watch.fake_run import FakeRun
 
 __all__ = ["image_cache"]
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from conformance.tiny import tiny
 from episodica.data.stream import TaskStream
 from episodica.engine.access import Access
-from episodica.engine.problem import load_problem
+from episodica.engine.experiment import load_experiment
 from episodica.engine.run import run_one
 from episodica.methods.erd import ERD
 from episodica.methods.method import Method, Step
@@ -81,7 +81,7 @@ def _without(rows: Tensor, known: Tensor) -> Tensor:
 
 def _run(out: Path, component: type[Method], **fields: Any) -> None:
     config = tiny({**SHORT, **{f"method.{key}": value for key, value in fields.items()}}, method=component.name)
-    component.whole_stream = load_problem(config).stream  # type: ignore[attr-defined]
+    component.whole_stream = load_experiment(config).stream  # type: ignore[attr-defined]
     run_one(config, out, lambda event: None)
 
 

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from conformance.conftest import Observation
 from conformance.tiny import PAIRS, RUNNABLE, SESSIONS, STEPS, TINY, every_pair, losses, refusal, tensors_digest, tiny
 from episodica.config import RunConfig, resolve
-from episodica.engine.problem import load_problem, new_learner
+from episodica.engine.experiment import load_experiment, new_learner
 from episodica.engine.run import load_learner, run_one
 from episodica.learners.learner import Learner
 from episodica.learners.relationnet import RelationNet
@@ -88,7 +88,7 @@ def test_only_the_current_task_and_the_memory_are_read_until_evaluation(
     method: str, learner: str, observed: Observe
 ) -> None:
     found = observed(method, learner)
-    stream = load_problem(found.config).stream
+    stream = load_experiment(found.config).stream
     replays = found.config.replays
     current: set[int] = set()
     past: set[int] = set()
@@ -154,9 +154,9 @@ TINIER = {
 @pytest.mark.parametrize("backbone", components("backbone"))
 def test_every_backbone_embeds_as_it_says_and_trains(backbone: str, plain: Run) -> None:
     config = tiny(TINIER, backbone=backbone)
-    problem = load_problem(config)
-    images = problem.pixels(problem.stream.unseen.images()[:3])
-    network = new_learner(config, problem.device).backbone.eval()
+    experiment = load_experiment(config)
+    images = experiment.pixels(experiment.stream.unseen.images()[:3])
+    network = new_learner(config, experiment.device).backbone.eval()
     assert network(images).shape == (3, *network.out_shape(images.shape[-1]))
     assert all(math.isfinite(value) for loss in losses(plain(config), 2) for value in loss.values())
 

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from e2e.conftest import Command
-from episodica.bench import data, evaluation, exam, pairs, peak, training
+from episodica.bench import data, evaluation, evaluation_workload, pairs, peak, training
 from episodica.bench.arithmetic import Conv
-from episodica.bench.scene import DEFAULT, Scene
 from episodica.bench.training import Setting
+from episodica.bench.workload import DEFAULT, Workload
 from episodica.engine.fused.build import library
 
 QUICK = ("--threads", 1, "--rounds", 1, "--steps", 1, "--clock", "cpu")
@@ -18,12 +18,12 @@ QUICK = ("--threads", 1, "--rounds", 1, "--steps", 1, "--clock", "cpu")
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    scenes = (Setting(Scene(size=16), "still"), Setting(Scene(size=16, how=DEFAULT), "moving"))
+    scenes = (Setting(Workload(size=16), "still"), Setting(Workload(size=16, how=DEFAULT), "moving"))
     monkeypatch.setattr(training, "SETTINGS", scenes)
     monkeypatch.setattr(peak, "SHAPES", (Conv(16, 16, 8), Conv(8, 8, 8)))
     monkeypatch.setattr(data, "SIZE", 16)
     for name, value in {"UNSEEN": 6, "TEST": 20, "ALL": 24, "SIZE": 16, "EPISODES": 4}.items():
-        monkeypatch.setattr(exam, name, value)
+        monkeypatch.setattr(evaluation_workload, name, value)
     for module in (evaluation, pairs):
         monkeypatch.setattr(module, "SAMPLE", 2)
 

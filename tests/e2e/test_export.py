@@ -14,8 +14,8 @@ from episodica.classifier.export import TOLERANCE, Exportable, exportable
 from episodica.classifier.learn import learn
 from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.onnx_graphs import FewShot
+from episodica.classifier.options import LearnOptions
 from episodica.classifier.plan import plan_call
-from episodica.classifier.wishes import Wishes
 from episodica.data.glyph_drawing import draw
 from episodica.rng import generator
 
@@ -35,7 +35,7 @@ def model(drawings: np.ndarray, tmp_path_factory: pytest.TempPathFactory) -> Pat
     folder = ModelFolder(tmp_path_factory.mktemp("export") / "model")
     classes = {"ant": list(drawings[0]), "<b>bee</b>": list(drawings[1]), "c": list(drawings[2])}
     with folder.writing():
-        learn(folder, plan_call(folder, classes, Wishes(epochs=1, overrides=QUICK)), lambda event: None)
+        learn(folder, plan_call(folder, classes, LearnOptions(epochs=1, overrides=QUICK)), lambda event: None)
     return folder.path
 
 

@@ -16,11 +16,11 @@ import pytest
 from PIL import Image
 
 from e2e.conftest import Command, wait_for
+from episodica.classifier.class_folders import read_classes
 from episodica.classifier.learn import learn
 from episodica.classifier.model_folder import ModelFolder
+from episodica.classifier.options import LearnOptions
 from episodica.classifier.plan import plan_call
-from episodica.classifier.support import read_classes
-from episodica.classifier.wishes import Wishes
 from episodica.data.glyph_drawing import draw
 
 Start = Callable[..., "subprocess.Popen[str]"]
@@ -50,7 +50,7 @@ def learned(images: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = ModelFolder(tmp_path_factory.mktemp("learned") / "model")
     overrides = {"train.episodes": 4, "threads": 1, "device": "cpu", "kernels": "torch", "data.size": SIZE}
     with folder.writing():
-        call = plan_call(folder, read_classes(images / "first"), Wishes(keep=8, epochs=2, overrides=overrides))
+        call = plan_call(folder, read_classes(images / "first"), LearnOptions(keep=8, epochs=2, overrides=overrides))
         learn(folder, call, lambda event: None)
     return folder.path
 

@@ -14,7 +14,7 @@ import pytest
 from conformance.tiny import TINY, outcome, tiny
 from e2e.conftest import Command, wait_for
 from episodica.config import RunConfig
-from episodica.sweep.courier import own_folder, progress
+from episodica.sweep.folder_sync import own_folder, progress
 
 Start = Callable[..., "subprocess.Popen[str]"]
 Run = Callable[[RunConfig], Path]

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("uvicorn")
 
-from unit.serve.fake_run import FakeRun
+from unit.watch.fake_run import FakeRun
 
 
 @pytest.mark.parametrize(

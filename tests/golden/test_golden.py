@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from conformance.tiny import digest, every_pair, losses, tiny
-from episodica.data.cache import Arrays, Progress
+from episodica.data.cache import Arrays, OnProgress
 from episodica.data.dataset import Dataset, silent
 from episodica.engine.run import run_one
 
@@ -43,7 +43,7 @@ def tiles(scratch_registry: None) -> None:
         def unseen_classes(self, classes: int) -> int:
             return 4
 
-        def load(self, tell: Progress = silent) -> Arrays:
+        def load(self, on_progress: OnProgress = silent) -> Arrays:
             s = self.size or self.native_size
             c, i, y, x, channel = np.indices((self.classes, self.per_class, s, s, 3), dtype=np.uint32)
             pattern = _hash(((c * 4 + y // 4) * 4 + x // 4) * 3 + channel)

@@ -13,7 +13,7 @@ from episodica.data.cub import CUB
 from episodica.data.dataset import silent
 from episodica.data.inspection import inspect
 from episodica.data.mini_imagenet import MiniImageNet
-from episodica.engine.problem import split_of
+from episodica.engine.experiment import split_of
 
 SHORT = {"train.epochs": 1, "train.episodes": 3, "eval.episodes": 10, "stream.tasks": 2, "threads": 1, "device": "cpu"}
 SAMPLES = {

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from accuracy import accuracies, config_of
-from episodica.engine.problem import load_problem
+from episodica.engine.experiment import load_experiment
 from episodica.engine.run import load_learner
 
 
@@ -15,8 +15,8 @@ def main(data: str, *runs: str) -> None:
     for run in map(Path, runs):
         for session in (1, config_of(run, data).stream.tasks):
             for centroids in ("raw", "normalised"):
-                problem = load_problem(config_of(run, data, centroids=centroids))
-                unseen, seen = accuracies(load_learner(run, session), problem, session - 1)
+                experiment = load_experiment(config_of(run, data, centroids=centroids))
+                unseen, seen = accuracies(load_learner(run, session), experiment, session - 1)
                 print(
                     f"{run.name:22} session {session:2}  {centroids:10}  unseen {unseen:.1f}  seen {seen:.1f}",
                     flush=True,

@@ -10,7 +10,7 @@ import torch
 
 from accuracy import accuracies, config_of
 from episodica.engine.checkpoint import Checkpoints, restore_module
-from episodica.engine.problem import load_problem
+from episodica.engine.experiment import load_experiment
 from episodica.engine.run import new_learner
 
 
@@ -23,7 +23,7 @@ def main(data: str, *runs: str) -> None:
             sys.exit(f"{run} has no checkpoint yet")
         learner = new_learner(config, torch.device("cpu"))
         restore_module("learner", learner, checkpoints.tensors(progress))
-        unseen, seen = accuracies(learner.eval(), load_problem(config), progress.session)
+        unseen, seen = accuracies(learner.eval(), load_experiment(config), progress.session)
         where = f"session {progress.session + 1:2}, step {progress.step:6}"
         print(f"{run.name:22} {where}  unseen {unseen:.1f}  seen {seen:.1f}", flush=True)
 

@@ -6,13 +6,13 @@ from copy import deepcopy
 import torch
 from torch import Tensor
 
-from episodica.bench import exam
+from episodica.bench import evaluation_workload
 from episodica.bench.pairs import relation_section
-from episodica.bench.scene import CPU, available_kernels
 from episodica.bench.section import Section
 from episodica.bench.timing import Case, Effort, interleaved
+from episodica.bench.workload import CPU, available_kernels
+from episodica.engine.experiment import Experiment, new_learner
 from episodica.engine.fused.accelerate import accelerate
-from episodica.engine.problem import Problem, new_learner
 from episodica.learners.learner import Learner
 from episodica.types import Embedded, Episodes, Pool
 
@@ -21,20 +21,20 @@ SAMPLE = 10  # episodes that are embedded anew; the others would take as long ea
 
 def evaluation(effort: Effort) -> Iterator[Section]:
     effort = Effort(effort.rounds, 1, effort.clock)
-    problem = exam.problem()
-    for pool, whose in ((problem.stream.test[0], "of a task"), (problem.stream.unseen, "of unseen classes")):
-        yield _section(problem, pool, whose, effort)
+    experiment = evaluation_workload.experiment()
+    for pool, whose in ((experiment.stream.test[0], "of a task"), (experiment.stream.unseen, "of unseen classes")):
+        yield _section(experiment, pool, whose, effort)
     yield relation_section(effort)
 
 
-def _section(problem: Problem, pool: Pool, whose: str, effort: Effort) -> Section:
-    learner, images, episodes = new_learner(problem.config, CPU), len(pool.images()), exam.EPISODES
-    usual, sample = plain(learner), exam.questions(pool, SAMPLE)
+def _section(experiment: Experiment, pool: Pool, whose: str, effort: Effort) -> Section:
+    learner, images, episodes = new_learner(experiment.config, CPU), len(pool.images()), evaluation_workload.EPISODES
+    usual, sample = plain(learner), evaluation_workload.questions(pool, SAMPLE)
     accelerate(learner, available_kernels()[-1], lambda text: None)
     slow = f"re-embedding every episode ({SAMPLE} measured, times {episodes // SAMPLE})"
     cases = [
-        Case(slow, lambda: by_episode(usual, sample, problem), stands_for=episodes / SAMPLE),
-        Case("embedding every image once", lambda: exam.at_once(learner, problem, pool, episodes)),
+        Case(slow, lambda: by_episode(usual, sample, experiment), stands_for=episodes / SAMPLE),
+        Case("embedding every image once", lambda: evaluation_workload.at_once(learner, experiment, pool, episodes)),
     ]
     rows = interleaved(cases, effort, reference=slow)
     return Section(f"Evaluation, {images:,} images {whose}, {episodes:,} episodes", rows)
@@ -46,11 +46,11 @@ def plain(learner: Learner) -> Learner:
 
 
 @torch.no_grad()
-def by_episode(learner: Learner, episodes: Episodes, problem: Problem) -> Tensor:
+def by_episode(learner: Learner, episodes: Episodes, experiment: Experiment) -> Tensor:
     """Accuracy of each episode, one after another."""
     found = []
     for rows in episodes.rows:
-        embeddings = learner.embed(problem.pixels(rows.flatten()).contiguous())
+        embeddings = learner.embed(experiment.pixels(rows.flatten()).contiguous())
         episode = Embedded.of(embeddings.view(1, *rows.shape, -1), episodes.shots)
         found.append((learner.classify(episode).argmax(-1) == episode.labels).float().mean())
     return torch.stack(found)

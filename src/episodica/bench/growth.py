@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from episodica.bench.scene import CPU, available_kernels, noise
 from episodica.bench.section import Section
 from episodica.bench.timing import Effort, Row
+from episodica.bench.workload import CPU, available_kernels, noise
 from episodica.config import RunConfig, resolve
 from episodica.data.splits import make_split
 from episodica.data.stream import TaskStream
+from episodica.engine.experiment import Experiment
 from episodica.engine.fused.accelerate import accelerate
-from episodica.engine.problem import Problem
 from episodica.engine.trainer import Trainer
 from episodica.records.run import RunFolder
 
@@ -29,10 +29,10 @@ MEGABYTE = 2**20
 def growth(effort: Effort) -> Iterator[Section]:
     """Always a wall clock and one round: what is compared are sessions of one run."""
     for name, method in METHODS.items():
-        yield _section(name, _problem(method))
+        yield _section(name, _experiment(method))
 
 
-def _problem(method: dict[str, Any]) -> Problem:
+def _experiment(method: dict[str, Any]) -> Experiment:
     """Two-way episodes, so that every session but the first has classes for them."""
     classes, per_class = 2 * TASKS + UNSEEN, TEST + TRAIN
     config = resolve(
@@ -50,11 +50,11 @@ def _problem(method: dict[str, Any]) -> Problem:
     # Only the first task is examined: answering for every task seen costs more with every task, as it should.
     stream = TaskStream.of(split)
     stream = TaskStream(stream.train, stream.lengths, stream.test[:1], stream.unseen)
-    return Problem(config, noise(len(labels), SIZE), split, stream, tuple(map(str, range(classes))), CPU)
+    return Experiment(config, noise(len(labels), SIZE), split, stream, tuple(map(str, range(classes))), CPU)
 
 
-def _section(name: str, problem: Problem) -> Section:
-    ms, megabytes = sessions(problem)
+def _section(name: str, experiment: Experiment) -> Section:
+    ms, megabytes = sessions(experiment)
     later = ms[1:]  # the first session has no past
     tenth = max(1, len(later) // 10)
     first, last = (median(part) for part in (later[:tenth], later[-tenth:]))
@@ -62,8 +62,8 @@ def _section(name: str, problem: Problem) -> Section:
         Row("step, first tenth of the sessions", first, 1.0, None, later[:tenth]),
         Row("step, last tenth of the sessions", last, first / last, None, later[-tenth:]),
     ]
-    store = len(problem.store) * 3 * SIZE**2 / MEGABYTE
-    notes = [f"{exemplars(problem.config):,} exemplars are kept at the end, as rows of the store ({store:.0f} MB)"]
+    store = len(experiment.store) * 3 * SIZE**2 / MEGABYTE
+    notes = [f"{exemplars(experiment.config):,} exemplars are kept at the end, as rows of the store ({store:.0f} MB)"]
     series = {"ms of a step by session": ms}
     if megabytes:
         series["resident MB by session"] = megabytes
@@ -78,17 +78,17 @@ def exemplars(config: RunConfig) -> int:
     return 2 * TASKS * per_class if config.replays else 0
 
 
-def sessions(problem: Problem) -> tuple[list[float], list[float]]:
+def sessions(experiment: Experiment) -> tuple[list[float], list[float]]:
     """Milliseconds of a step, and megabytes in use at the end, of every session."""
     ms, megabytes = [], []
 
-    def watch(event: Mapping[str, Any]) -> None:
+    def on_event(event: Mapping[str, Any]) -> None:
         if event["event"] == "result":
             ms.append(1e3 * event["seconds_train"] / event["steps"])
             megabytes.extend(resident())
 
-    with TemporaryDirectory() as out, RunFolder(Path(out), problem.config) as folder:
-        trainer = Trainer(problem, folder, watch, lambda: False)
+    with TemporaryDirectory() as out, RunFolder(Path(out), experiment.config) as folder:
+        trainer = Trainer(experiment, folder, on_event, lambda: False)
         accelerate(trainer.learner, available_kernels()[-1], lambda text: None)
         trainer.run()
     return ms, megabytes

@@ -5,13 +5,13 @@ from copy import deepcopy
 import torch
 from torch import Tensor
 
-from episodica.bench import exam
-from episodica.bench.scene import CPU, available_kernels
+from episodica.bench import evaluation_workload
 from episodica.bench.section import Section
 from episodica.bench.timing import Case, Effort, interleaved
+from episodica.bench.workload import CPU, available_kernels
 from episodica.engine.embedder import embed_chunks, folded
+from episodica.engine.experiment import Experiment, new_learner
 from episodica.engine.fused.accelerate import accelerate
-from episodica.engine.problem import Problem, new_learner
 from episodica.learners.relationnet import RelationNet
 from episodica.types import Embedded, Episodes
 
@@ -21,36 +21,42 @@ TOLERANCE = 1e-5
 
 def relation_section(effort: Effort) -> Section:
     """The pairs' maps are given; the engine's time includes embedding the images."""
-    problem = exam.problem(learner={"name": "relationnet"}, backbone={"pools": 2})
-    learner, pool, episodes = new_learner(problem.config, CPU), problem.stream.test[0], exam.EPISODES
+    experiment = evaluation_workload.experiment(learner={"name": "relationnet"}, backbone={"pools": 2})
+    learner, pool, episodes = (
+        new_learner(experiment.config, CPU),
+        experiment.stream.test[0],
+        evaluation_workload.EPISODES,
+    )
     assert isinstance(learner, RelationNet)
     usual: RelationNet = deepcopy(learner).eval().to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
     accelerate(learner, available_kernels()[-1], lambda text: None)
-    drawn = exam.questions(pool, SAMPLE)
-    given = embedded(usual, drawn, problem)
-    gap = float((engine_scores(learner, drawn, problem) - pair_by_pair(usual, given)).abs().max())
+    drawn = evaluation_workload.questions(pool, SAMPLE)
+    given = embedded(usual, drawn, experiment)
+    gap = float((engine_scores(learner, drawn, experiment) - pair_by_pair(usual, given)).abs().max())
     assert gap < TOLERANCE, f"scores differ by {gap:.1e}"
     slow = f"each pair from scratch ({SAMPLE} measured, times {episodes // SAMPLE})"
     cases = [
         Case(slow, lambda: pair_by_pair(usual, given), stands_for=episodes / SAMPLE),
-        Case("each image once, pairs by sums", lambda: exam.at_once(learner, problem, pool, episodes)),
+        Case(
+            "each image once, pairs by sums", lambda: evaluation_workload.at_once(learner, experiment, pool, episodes)
+        ),
     ]
     rows = interleaved(cases, effort, reference=slow, warm=0)
     title = f"Relation Networks, {len(pool.images()):,} images of a task, {episodes:,} episodes"
     return Section(title, rows, [f"scores agree to {gap:.0e}"])
 
 
-def embedded(learner: RelationNet, episodes: Episodes, problem: Problem) -> Embedded:
-    maps = embed_chunks(learner, episodes.rows.flatten(), problem.pixels).contiguous()
+def embedded(learner: RelationNet, episodes: Episodes, experiment: Experiment) -> Embedded:
+    maps = embed_chunks(learner, episodes.rows.flatten(), experiment.pixels).contiguous()
     return Embedded.of(maps.unflatten(0, tuple(episodes.rows.shape)), episodes.shots)
 
 
 @torch.no_grad()
-def engine_scores(learner: RelationNet, episodes: Episodes, problem: Problem) -> Tensor:
+def engine_scores(learner: RelationNet, episodes: Episodes, experiment: Experiment) -> Tensor:
     """As evaluation computes them."""
     examinee = folded(learner).for_evaluation()
     assert isinstance(examinee, RelationNet)
-    return examinee.classify(embedded(examinee, episodes, problem))
+    return examinee.classify(embedded(examinee, episodes, experiment))
 
 
 @torch.no_grad()

@@ -15,8 +15,8 @@ from torch import Generator, Tensor
 from torch.optim import Adam
 from torch.utils.data import DataLoader, Dataset, Sampler, get_worker_info
 
-from episodica.bench.scene import Scene
 from episodica.bench.timing import Clock
+from episodica.bench.workload import Workload
 from episodica.config.sections import AugmentConfig
 from episodica.engine.forward import frozen
 from episodica.rng import generator
@@ -58,10 +58,10 @@ class Transform:
 
 
 class Pictures(Dataset[Tensor]):
-    def __init__(self, scene: Scene) -> None:
-        rows = torch.arange(len(scene.store))
-        self.images = [Image.fromarray(pixels) for pixels in scene.store.read(rows).numpy()]
-        self.transform, self.g = Transform(scene.how), generator("peer", "views")
+    def __init__(self, workload: Workload) -> None:
+        rows = torch.arange(len(workload.store))
+        self.images = [Image.fromarray(pixels) for pixels in workload.store.read(rows).numpy()]
+        self.transform, self.g = Transform(workload.how), generator("peer", "views")
 
     def __getitem__(self, row: int) -> Tensor:
         return self.transform(self.images[row], self.g)
@@ -70,25 +70,25 @@ class Pictures(Dataset[Tensor]):
 class EpisodeSampler(Sampler[list[int]]):
     """The rows of both sub-episodes of a step, without end."""
 
-    def __init__(self, scene: Scene) -> None:
-        self.scene = scene
+    def __init__(self, workload: Workload) -> None:
+        self.workload = workload
 
     def __iter__(self) -> Iterator[list[int]]:
         step = 0
         while True:
-            yield rows_of(self.scene, step).tolist()
+            yield rows_of(self.workload, step).tolist()
             step += 1
 
 
-def rows_of(scene: Scene, step: int) -> Tensor:
-    return torch.cat([episodes.rows.flatten() for episodes in scene.draws(step).values()])
+def rows_of(workload: Workload, step: int) -> Tensor:
+    return torch.cat([episodes.rows.flatten() for episodes in workload.draws(step).values()])
 
 
-def loaded(scene: Scene, workers: int) -> Iterator[Tensor]:
+def loaded(workload: Workload, workers: int) -> Iterator[Tensor]:
     """Batches [M, 3, S, S] from a DataLoader."""
     loader = DataLoader(
-        Pictures(scene),
-        batch_sampler=EpisodeSampler(scene),
+        Pictures(workload),
+        batch_sampler=EpisodeSampler(workload),
         num_workers=workers,
         worker_init_fn=_own_views,
         generator=generator("peer", "loader"),
@@ -103,22 +103,22 @@ def _own_views(worker: int) -> None:
     info.dataset.g = generator("peer", "views", worker)
 
 
-def in_memory(scene: Scene) -> Iterator[Tensor]:
+def in_memory(workload: Workload) -> Iterator[Tensor]:
     """The same batches from one tensor of all normalised images."""
-    pictures = Pictures(scene)
-    pixels = torch.stack([pictures[row] for row in range(len(scene.store))])
-    for rows in EpisodeSampler(scene):
+    pictures = Pictures(workload)
+    pixels = torch.stack([pictures[row] for row in range(len(workload.store))])
+    for rows in EpisodeSampler(workload):
         yield pixels[rows]
 
 
 class PeerLoop:
     """The loop of a peer on batches of any origin; keeps account of where its time goes."""
 
-    def __init__(self, scene: Scene, batches: Iterator[Tensor], clock: Clock) -> None:
-        self.scene, self.batches, self.clock = scene, batches, clock
-        self.student = scene.learner().to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
+    def __init__(self, workload: Workload, batches: Iterator[Tensor], clock: Clock) -> None:
+        self.workload, self.batches, self.clock = workload, batches, clock
+        self.student = workload.learner().to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
         self.teacher = frozen(self.student)
-        self.optimizer = Adam(self.student.parameters(), lr=scene.config.train.lr)
+        self.optimizer = Adam(self.student.parameters(), lr=workload.config.train.lr)
         self.spent: dict[str, float] = {}
 
     def step(self) -> Tensor:
@@ -144,14 +144,14 @@ class PeerLoop:
         new = self._logits(self.student.embed(images))
         with torch.no_grad():
             old = self._logits(self.teacher.embed(images)).softmax(-1)
-        method, shape = self.scene.method, self.scene.shape
+        method, shape = self.workload.method, self.workload.shape
         labels = torch.arange(shape.way).repeat_interleave(shape.queries)
         mix, exemplar = (F.kl_div(n.log_softmax(-1), o, reduction="batchmean") for n, o in zip(new, old, strict=True))
         return F.cross_entropy(new[0], labels) + method.lambda_m * mix + method.lambda_e * exemplar
 
     def _logits(self, embeddings: Tensor) -> Tensor:
         """Minus the squared distance of each query to each class mean, for both sub-episodes. [2, N * Q, N]"""
-        shape = self.scene.shape
+        shape = self.workload.shape
         episodes = embeddings.view(2, shape.way, shape.shots + shape.queries, -1)
         means = episodes[:, :, : shape.shots].mean(2)
         queries = episodes[:, :, shape.shots :].flatten(1, 2)

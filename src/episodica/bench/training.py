@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from episodica.bench.arithmetic import step_gflop
 from episodica.bench.peak import best_convolutions
 from episodica.bench.peer import PeerLoop, in_memory, loaded
-from episodica.bench.scene import DEFAULT, EngineLoop, Scene, available_kernels
 from episodica.bench.section import Section
 from episodica.bench.timing import Case, Effort, Row, interleaved, peak
+from episodica.bench.workload import DEFAULT, EngineLoop, Workload, available_kernels
 
 PEER, IN_MEMORY = "peer-style loop", "the same loop on tensors in memory"
 ENGINE = {"torch": "episodica, plain torch", "fused": "episodica, fused kernels"}
@@ -17,16 +17,16 @@ ENGINE = {"torch": "episodica, plain torch", "fused": "episodica, fused kernels"
 
 @dataclass(frozen=True)
 class Setting:
-    scene: Scene
+    workload: Workload
     title: str
     shorter: int = 1  # fewer steps in a turn, where a step takes longer
 
 
 SETTINGS = (
-    Setting(Scene(), "Training step, 1-shot, 32 px"),
-    Setting(Scene(how=DEFAULT), "Training step, 1-shot, 32 px, augmented"),
-    Setting(Scene(shots=5), "Training step, 5-shot, 32 px", shorter=4),
-    Setting(Scene(size=84), "Training step, 1-shot, 84 px", shorter=8),
+    Setting(Workload(), "Training step, 1-shot, 32 px"),
+    Setting(Workload(how=DEFAULT), "Training step, 1-shot, 32 px, augmented"),
+    Setting(Workload(shots=5), "Training step, 5-shot, 32 px", shorter=4),
+    Setting(Workload(size=84), "Training step, 1-shot, 84 px", shorter=8),
 )
 
 
@@ -36,25 +36,25 @@ def training(effort: Effort) -> Iterator[Section]:
 
 
 def _section(setting: Setting, effort: Effort) -> Section:
-    scene = replace(setting.scene)  # its images are gone with this section
-    seconds = {workers: _seconds_with(scene, workers, effort) for workers in worker_counts(effort)}
+    workload = replace(setting.workload)  # its images are gone with this section
+    seconds = {workers: _seconds_with(workload, workers, effort) for workers in worker_counts(effort)}
     best = min(seconds, key=lambda workers: seconds[workers])
-    peer = PeerLoop(scene, loaded(scene, best), effort.clock)
-    cases = [Case(PEER, peer.step, _gflop(scene, teacher=True))]
-    if not scene.how.random:
-        memory = PeerLoop(scene, in_memory(scene), effort.clock)
-        cases.append(Case(IN_MEMORY, memory.step, _gflop(scene, teacher=True)))
+    peer = PeerLoop(workload, loaded(workload, best), effort.clock)
+    cases = [Case(PEER, peer.step, _gflop(workload, teacher=True))]
+    if not workload.how.random:
+        memory = PeerLoop(workload, in_memory(workload), effort.clock)
+        cases.append(Case(IN_MEMORY, memory.step, _gflop(workload, teacher=True)))
     for kernels in available_kernels():
-        loop = EngineLoop(scene, kernels)
+        loop = EngineLoop(workload, kernels)
         loop.step()  # fills the old model's cache, which a session does once
-        cases.append(Case(ENGINE[kernels], loop.step, _gflop(scene, teacher=scene.how.random)))
+        cases.append(Case(ENGINE[kernels], loop.step, _gflop(workload, teacher=workload.how.random)))
     convolutions = best_convolutions()
     rows = interleaved(cases, effort, reference=PEER, convolutions=convolutions)
     return Section(setting.title, rows, [*_about_peer(rows, peer, seconds), _about_peak(rows, convolutions)])
 
 
-def _gflop(scene: Scene, *, teacher: bool) -> float:
-    return step_gflop(scene.learner().backbone.blocks, scene.size, scene.images, teacher=teacher)
+def _gflop(workload: Workload, *, teacher: bool) -> float:
+    return step_gflop(workload.learner().backbone.blocks, workload.size, workload.images, teacher=teacher)
 
 
 def worker_counts(effort: Effort) -> tuple[int, ...]:
@@ -62,8 +62,8 @@ def worker_counts(effort: Effort) -> tuple[int, ...]:
     return (0, 1, 2) if effort.clock is time.perf_counter else (0,)
 
 
-def _seconds_with(scene: Scene, workers: int, effort: Effort) -> float:
-    peer = PeerLoop(scene, loaded(scene, workers), effort.clock)
+def _seconds_with(workload: Workload, workers: int, effort: Effort) -> float:
+    peer = PeerLoop(workload, loaded(workload, workers), effort.clock)
     (row,) = interleaved([Case(PEER, peer.step)], Effort(1, effort.steps, effort.clock))
     return row.ms / 1e3
 

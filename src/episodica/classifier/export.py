@@ -17,11 +17,11 @@ from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.onnx_graphs import Encoder, FewShot, Run, Triple, graph_of, onnxruntime_loader
 from episodica.engine.run import load_learner
 from episodica.errors import InputError
+from episodica.files.atomic import write_atomically, write_json
 from episodica.learners.learner import Learner
 from episodica.learners.protonet import ProtoNet
 from episodica.models.conv4 import Conv4
 from episodica.models.resnet12 import ResNet12
-from episodica.records.files import write_atomically, write_json
 from episodica.records.run import load_config
 from episodica.rng import generator
 

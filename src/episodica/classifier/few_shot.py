@@ -11,14 +11,14 @@ import numpy as np
 from PIL import Image
 from torch import Tensor
 
+from episodica.classifier.class_folders import class_name
 from episodica.classifier.images import Picture, encoded, stacked
 from episodica.classifier.learn import learn
 from episodica.classifier.model_folder import ModelFolder
+from episodica.classifier.options import Existing, LearnOptions, Method
 from episodica.classifier.plan import plan_call
 from episodica.classifier.recogniser import Recogniser
 from episodica.classifier.state import ModelState
-from episodica.classifier.support import class_name
-from episodica.classifier.wishes import Existing, Method, Wishes
 from episodica.data.decode import Encoded
 from episodica.errors import InputError
 
@@ -64,9 +64,9 @@ class FewShotClassifier:
 
     def partial_fit(self, X: Pictures, y: Labels) -> Self:  # noqa: N803
         """Learn more classes, with the exemplars of the earlier ones: the next session."""
-        folder, wishes = self._folder(), self._wishes()
+        folder, options = self._folder(), self._options()
         with folder.writing():
-            learn(folder, plan_call(folder, _by_class(X, y), wishes), lambda event: None)
+            learn(folder, plan_call(folder, _by_class(X, y), options), lambda event: None)
         return self
 
     def remember(self, X: Pictures, y: Labels) -> Self:  # noqa: N803
@@ -142,8 +142,8 @@ class FewShotClassifier:
         assert self._place is not None
         return ModelFolder(self._place / "model")
 
-    def _wishes(self) -> Wishes:
-        return Wishes(
+    def _options(self) -> LearnOptions:
+        return LearnOptions(
             keep=self.keep,
             budget=self.budget,
             method=self.method,

@@ -1,7 +1,7 @@
 """One more session of a model: new images become classes that it tells apart, and the old ones are kept.
 
-The session is trained by the engine's loop. What a model needs around it is here: a problem made of the new images and
-the stored exemplars, a checkpoint that stands for all sessions before, and the state that comes out.
+The session is trained by the engine's loop. What a model needs around it is here: an experiment made of the new images
+and the stored exemplars, a checkpoint that stands for all sessions before, and the state that comes out.
 """
 
 import json
@@ -22,48 +22,48 @@ from episodica.data.store import ImageStore
 from episodica.data.stream import TaskStream
 from episodica.engine.checkpoint import Checkpoints, Progress, module_tensors
 from episodica.engine.device import computing, pick_device
-from episodica.engine.problem import Problem, new_learner
-from episodica.engine.run import carry_on, tell_reading
-from episodica.engine.trainer import Tell, Trainer
+from episodica.engine.experiment import Experiment, new_learner
+from episodica.engine.run import reading_event, train_to_the_end
+from episodica.engine.trainer import OnEvent, Trainer
 from episodica.errors import InputError
+from episodica.files.atomic import write_json
 from episodica.memory import Kept, Memory
-from episodica.records.files import write_json
 from episodica.records.results import Ledger
 from episodica.records.run import RunFolder
 
 
-def learn(folder: ModelFolder, call: Call, watch: Tell, stop: Callable[[], bool] = lambda: False) -> ModelState:
+def learn(folder: ModelFolder, call: Call, on_event: OnEvent, stop: Callable[[], bool] = lambda: False) -> ModelState:
     """Train, measure, and make the result the model's present state. For the writer of the folder only."""
-    _claim_work(folder, call, watch)
+    _claim_work(folder, call, on_event)
     with computing(call.config.threads):
-        arrays = _decoded(folder, call, watch)
-        split = call.material.split(arrays.fingerprint)
+        arrays = _decoded(folder, call, on_event)
+        split = call.session_data.split(arrays.fingerprint)
         device = pick_device(call.config.device)
         store = ImageStore(arrays.images)
-        problem = Problem(call.config, store, split, TaskStream.of(split), arrays.class_names, device)
+        experiment = Experiment(call.config, store, split, TaskStream.of(split), arrays.class_names, device)
         with RunFolder(folder.work, call.config) as run:
-            _begin(run, call, problem)
-            trainer = carry_on(problem, run, watch, stop)
-        watch({"event": "measuring"})
+            _begin(run, call, experiment)
+            trainer = train_to_the_end(experiment, run, on_event, stop)
+        on_event({"event": "measuring"})
         return folder.commit(_outcome(folder, call, store, trainer))
 
 
-def _decoded(folder: ModelFolder, call: Call, watch: Tell) -> Arrays:
-    source, size = call.material.source, call.config.image_size
+def _decoded(folder: ModelFolder, call: Call, on_event: OnEvent) -> Arrays:
+    source, size = call.session_data.source, call.config.image_size
     try:
-        return build_once(folder.work / "images", size, lambda: nullcontext(source), partial(tell_reading, watch))
+        return build_once(folder.work / "images", size, lambda: nullcontext(source), partial(reading_event, on_event))
     except InputError:  # of images: there is nothing to continue
         shutil.rmtree(folder.work, ignore_errors=True)
         raise
 
 
-def _claim_work(folder: ModelFolder, call: Call, watch: Tell) -> None:
+def _claim_work(folder: ModelFolder, call: Call, on_event: OnEvent) -> None:
     """Work of the same call is continued, that of another one is dropped."""
     mine = {
         "weights": weights_digest(call.start) if call.start else None,
         "config": call.config.run_id,
-        "images": call.material.stamp,
-        "classes": call.material.names,
+        "images": call.session_data.stamp,
+        "classes": call.session_data.names,
     }
     path = folder.work / "call.json"
     try:
@@ -71,32 +71,32 @@ def _claim_work(folder: ModelFolder, call: Call, watch: Tell) -> None:
     except (OSError, ValueError):
         found = None
     if found == mine:
-        watch({"event": "notice", "text": "continuing the call that was interrupted"})
+        on_event({"event": "notice", "text": "continuing the call that was interrupted"})
         return
     if found is not None:
-        watch({"event": "notice", "text": "another call was interrupted before: its work is dropped"})
+        on_event({"event": "notice", "text": "another call was interrupted before: its work is dropped"})
     shutil.rmtree(folder.work, ignore_errors=True)
     write_json(path, mine)
 
 
-def _begin(run: RunFolder, call: Call, problem: Problem) -> None:
+def _begin(run: RunFolder, call: Call, experiment: Experiment) -> None:
     """A checkpoint that stands for what came before: the weights to start from and the exemplars of earlier classes."""
     checkpoints = Checkpoints(run.checkpoints)
     if checkpoints.latest() is not None:
         return
     memory = Memory(call.config.memory_rules)
-    for c, rows in call.material.past.items():
-        memory.kept[c] = Kept(rows, _distances(call, call.material.names[c]))
+    for c, rows in call.session_data.past.items():
+        memory.kept[c] = Kept(rows, _distances(call, call.session_data.names[c]))
     progress = Progress(
-        session=len(problem.stream.train) - 2,  # the one before the last, counted from 0
+        session=len(experiment.stream.train) - 2,  # the one before the last, counted from 0
         step=0,
         ended=True,
         events=0,
         seconds_train=0.0,
         memory=memory.to_json(),
-        results=Ledger(call.config, problem.split.hash).to_json(),
+        results=Ledger(call.config, experiment.split.hash).to_json(),
     )
-    fresh = module_tensors("learner", new_learner(call.config, problem.device))
+    fresh = module_tensors("learner", new_learner(call.config, experiment.device))
     checkpoints.save(progress, call.start or fresh)
 
 
@@ -117,8 +117,8 @@ def _outcome(folder: ModelFolder, call: Call, store: ImageStore, trainer: Traine
         config=call.config.tree(),
         sessions=(earlier.sessions if earlier else 0) + 1,
         classes=tuple(classes),
-        keep=call.wishes.keep,
-        budget=call.wishes.budget,
+        keep=call.options.keep,
+        budget=call.options.budget,
         history=earlier.history if earlier else (),
     )
     weights = module_tensors("learner", trainer.learner)
@@ -134,7 +134,7 @@ def _outcome(folder: ModelFolder, call: Call, store: ImageStore, trainer: Traine
     step = Step(
         what="learn",
         when=now(),
-        classes=tuple(call.material.names[c] for c in (*call.material.new, *call.material.unseen)),
+        classes=tuple(call.session_data.names[c] for c in (*call.session_data.new, *call.session_data.unseen)),
         settings=summary(call),
         measured=measured,
     )
@@ -144,17 +144,17 @@ def _outcome(folder: ModelFolder, call: Call, store: ImageStore, trainer: Traine
 
 def _classes(folder: ModelFolder, call: Call, store: ImageStore, memory: Memory) -> list[StoredClass]:
     """Every class with the images that stay of it."""
-    material, session = call.material, (call.state.record.sessions if call.state else 0) + 1
+    session_data, session = call.session_data, (call.state.record.sessions if call.state else 0) + 1
 
     def kept(rows: list[int]) -> tuple[str, ...]:
-        unknown = [row for row in rows if row not in material.digests]
+        unknown = [row for row in rows if row not in session_data.digests]
         squares = store.read(torch.tensor(unknown, dtype=torch.int64)).permute(0, 3, 1, 2)
-        material.digests.update(zip(unknown, map(folder.vault.put, squares), strict=True))
-        return tuple(material.digests[row] for row in rows)
+        session_data.digests.update(zip(unknown, map(folder.vault.put, squares), strict=True))
+        return tuple(session_data.digests[row] for row in rows)
 
     found = []
     for c, exemplars in memory.kept.items():
-        name = material.names[c]
+        name = session_data.names[c]
         stored = _stored(call, name)
         found.append(
             StoredClass(
@@ -163,15 +163,15 @@ def _classes(folder: ModelFolder, call: Call, store: ImageStore, memory: Memory)
                 session=stored.session if stored and stored.session else session,
                 images=kept(exemplars.rows),
                 distances=None if exemplars.distances is None else tuple(exemplars.distances),
-                held_out=_held_out(call, stored, kept(material.held_out.get(c, []))),
+                held_out=_held_out(call, stored, kept(session_data.held_out.get(c, []))),
             )
         )
-    for c, rows in material.unseen.items():
-        aside = kept(material.held_out[c])
-        found.append(StoredClass(name=material.names[c], kind="unseen", images=kept(rows), held_out=aside))
+    for c, rows in session_data.unseen.items():
+        aside = kept(session_data.held_out[c])
+        found.append(StoredClass(name=session_data.names[c], kind="unseen", images=kept(rows), held_out=aside))
     for stored in call.state.classes if call.state else ():
-        if stored.kind != "learned" and stored.name not in material.names:
-            room = None if stored.kind == "remembered" or call.wishes.budget is None else call.share
+        if stored.kind != "learned" and stored.name not in session_data.names:
+            room = None if stored.kind == "remembered" or call.options.budget is None else call.share
             most = room.images - room.held_out if room else None
             aside = _held_out(call, stored, ())
             found.append(stored.model_copy(update={"images": stored.images[:most], "held_out": aside}))
@@ -181,4 +181,4 @@ def _classes(folder: ModelFolder, call: Call, store: ImageStore, memory: Memory)
 def _held_out(call: Call, stored: StoredClass | None, added: tuple[str, ...]) -> tuple[str, ...]:
     """With a total budget, the share of every class shrinks as classes come."""
     everything = (*(stored.held_out if stored else ()), *added)
-    return everything if call.wishes.budget is None else everything[: call.share.held_out]
+    return everything if call.options.budget is None else everything[: call.share.held_out]

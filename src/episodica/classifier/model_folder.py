@@ -28,7 +28,7 @@ from episodica.classifier.state import FORMAT, ModelState, Step, StoredClass
 from episodica.classifier.state_files import StateFiles, number_of, weights_digest
 from episodica.classifier.vault import Vault
 from episodica.errors import FolderInUse, InputError, nearest
-from episodica.records.files import remove_leftovers, write_json
+from episodica.files.atomic import remove_leftovers, write_json
 
 POINTER, OWN = "model.json", {"model.json", "states", "images", "work", ".lock"}
 

@@ -1,4 +1,4 @@
-"""What a call to learn will do, or why it cannot: decided from images and wishes, before anything is written."""
+"""What a call to learn will do, or why it cannot: decided from images and options, before anything is written."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,10 +6,10 @@ from typing import Any
 
 from torch import Tensor
 
-from episodica.classifier.material import Material, Named, gather, listed, share_of
 from episodica.classifier.model_folder import ModelFolder
+from episodica.classifier.options import FIXED, LearnOptions, Share, a_few, fitting_size, settings
+from episodica.classifier.session_data import Named, SessionData, gather, listed, share_of
 from episodica.classifier.state import ModelState, StateRecord
-from episodica.classifier.wishes import FIXED, Share, Wishes, a_few, fitting_size, settings
 from episodica.config import RunConfig
 from episodica.errors import InputError
 
@@ -20,13 +20,13 @@ class Call:
 
     state: ModelState | None  # to learn on from
     start: Mapping[str, Tensor]  # weights to begin with; none: fresh ones
-    material: Material
+    session_data: SessionData
     share: Share
     config: RunConfig
-    wishes: Wishes
+    options: LearnOptions
 
 
-def plan_call(folder: ModelFolder, arriving: Named, wishes: Wishes, base: ModelFolder | None = None) -> Call:
+def plan_call(folder: ModelFolder, arriving: Named, options: LearnOptions, base: ModelFolder | None = None) -> Call:
     """What a call will do, or why it cannot."""
     state = folder.state() if folder.exists else None
     if state and base:
@@ -35,50 +35,52 @@ def plan_call(folder: ModelFolder, arriving: Named, wishes: Wishes, base: ModelF
         raise InputError("there is no image: put those of each class into a sub-folder of their own")
     origin = base.state() if base else state
     record = state.record if state else None
-    wishes = wishes.with_budget_of(record)
+    options = options.with_budget_of(record)
     sessions = record.sessions if record else 0
-    seed = wishes.overrides.get("seed", sessions)
-    size = origin.config.image_size if origin else _size(arriving, wishes)
-    material = gather(arriving, record, folder.vault, wishes, size, seed if isinstance(seed, int) else sessions)
-    share = share_of(wishes, record, arriving)
+    seed = options.overrides.get("seed", sessions)
+    size = origin.config.image_size if origin else _size(arriving, options)
+    session_data = gather(arriving, record, folder.vault, options, size, seed if isinstance(seed, int) else sessions)
+    share = share_of(options, record, arriving)
     model = {section: origin.record.config[section] for section in FIXED} if origin else {}
-    config = settings(material.amount, wishes, _memory(wishes, share, material, record), model, size, sessions)
-    _check_droppable(config, material, record)
-    return Call(state, origin.weights if origin else {}, material, share, config, wishes)
+    config = settings(
+        session_data.amount, options, _memory(options, share, session_data, record), model, size, sessions
+    )
+    _check_droppable(config, session_data, record)
+    return Call(state, origin.weights if origin else {}, session_data, share, config, options)
 
 
 def summary(call: Call) -> dict[str, Any]:
     """The settings of a call that are worth showing, in the order in which a person asks."""
-    config, amount = call.config, call.material.amount
+    config, amount = call.config, call.session_data.amount
     return {
         "new_classes": amount.new,
         "images": amount.images,
-        "unseen_classes": len(call.material.unseen),
-        "held_out_images": sum(map(len, call.material.held_out.values())),
-        "exemplars_of_earlier_classes": sum(map(len, call.material.past.values())),
-        "method": call.wishes.method,
+        "unseen_classes": len(call.session_data.unseen),
+        "held_out_images": sum(map(len, call.session_data.held_out.values())),
+        "exemplars_of_earlier_classes": sum(map(len, call.session_data.past.values())),
+        "method": call.options.method,
         "image_size": config.image_size,
         "way": config.shape.way,
         "shots": config.shape.shots,
         "queries": config.shape.queries,
         "epochs": config.train.epochs,
         "steps": config.train.epochs * config.train.episodes,
-        "keep": call.wishes.keep,
-        "budget": call.wishes.budget,
+        "keep": call.options.keep,
+        "budget": call.options.budget,
     }
 
 
-def _size(arriving: Named, wishes: Wishes) -> int:
-    asked = wishes.overrides.get("data.size")
+def _size(arriving: Named, options: LearnOptions) -> int:
+    asked = options.overrides.get("data.size")
     everything = [image for images in arriving.values() for image in images]
     return asked if isinstance(asked, int) else fitting_size(a_few(everything))
 
 
-def _check_droppable(config: RunConfig, material: Material, record: StateRecord | None) -> None:
+def _check_droppable(config: RunConfig, session_data: SessionData, record: StateRecord | None) -> None:
     """Dropping the farthest exemplar takes distances, which classes have from the call that chose their exemplars."""
     if record is None or config.memory.total is None or config.memory.drop != "farthest":
         return
-    past = {material.names[c] for c in material.past}
+    past = {session_data.names[c] for c in session_data.past}
     without = sorted(stored.name for stored in record.classes if stored.name in past and stored.distances is None)
     if without:
         raise InputError(
@@ -87,14 +89,16 @@ def _check_droppable(config: RunConfig, material: Material, record: StateRecord 
         )
 
 
-def _memory(wishes: Wishes, share: Share, material: Material, record: StateRecord | None) -> dict[str, int]:
+def _memory(
+    options: LearnOptions, share: Share, session_data: SessionData, record: StateRecord | None
+) -> dict[str, int]:
     """The memory's rule: what held-out images and unseen classes leave of the budget."""
-    if wishes.budget is None:
+    if options.budget is None:
         return {"memory.per_class": share.images - share.held_out}
-    aside = sum(map(len, (*material.held_out.values(), *material.unseen.values())))
+    aside = sum(map(len, (*session_data.held_out.values(), *session_data.unseen.values())))
     for stored in record.classes if record else ():
         if stored.kind != "remembered":
             aside += min(len(stored.held_out), share.held_out)
         if stored.kind == "unseen":
             aside += min(len(stored.images), share.images - share.held_out)
-    return {"memory.total": wishes.budget - aside}
+    return {"memory.total": options.budget - aside}

@@ -13,7 +13,7 @@ from episodica.classifier.recogniser import KnownClass, Recogniser
 from episodica.config import RunConfig, resolve
 from episodica.config.sections import Section
 from episodica.engine.checkpoint import restore_module
-from episodica.engine.problem import new_learner
+from episodica.engine.experiment import new_learner
 
 FORMAT = 1
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from episodica.classifier.state import ModelState, StateRecord
 from episodica.classifier.vault import digest_of
 from episodica.errors import InputError
-from episodica.records.files import write_atomically
+from episodica.files.atomic import write_atomically
 
 RECORD, WEIGHTS, PROTOTYPES, CHECKSUMS = "state.json", "weights.safetensors", "prototypes.safetensors", "checksums.json"
 

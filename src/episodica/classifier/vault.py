@@ -12,7 +12,7 @@ from torch import Tensor
 
 from episodica.classifier.images import pixels
 from episodica.errors import InputError
-from episodica.records.files import write_atomically
+from episodica.files.atomic import write_atomically
 
 
 class Vault:

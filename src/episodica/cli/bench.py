@@ -11,14 +11,14 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from episodica.bench import parts
-from episodica.bench.scene import available_kernels
 from episodica.bench.show import markdown, rendered, to_json
 from episodica.bench.timing import CLOCKS, Effort
+from episodica.bench.workload import available_kernels
 from episodica.cli.screen import OK, app, complaints, say, screen
 from episodica.engine.device import computing, describe_environment, keep_freed_memory
 from episodica.engine.fused.build import CannotBuild, library
 from episodica.errors import InputError
-from episodica.records.files import write_json
+from episodica.files.atomic import write_json
 
 AT_LEAST_1 = Number(gte=1)
 

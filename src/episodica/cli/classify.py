@@ -11,11 +11,11 @@ from typing import Annotated, Protocol
 from cyclopts import Parameter
 from rich.progress import Progress
 
+from episodica.classifier.class_folders import read_classes
 from episodica.classifier.classify import Answered, answer_each, image_files
 from episodica.classifier.images import stacked
 from episodica.classifier.model_folder import ModelFolder
-from episodica.classifier.support import read_classes
-from episodica.classifier.words import percent, printable
+from episodica.classifier.summaries import percent, printable
 from episodica.cli.learn import Model
 from episodica.cli.screen import FAILED, OK, app, complaints, screen
 from episodica.errors import InputError
@@ -48,10 +48,10 @@ def classify(
     files = image_files(images)
     show = {(True, False): _as_json, (False, True): _as_csv}.get((as_json, as_csv), _as_lines)
     unreadable = 0
-    with Progress(console=complaints, transient=True, disable=not complaints.is_terminal) as bar, show() as tell:
+    with Progress(console=complaints, transient=True, disable=not complaints.is_terminal) as bar, show() as on_answer:
         task = bar.add_task("classifying", total=len(files))
         for answered in answer_each(recogniser, files):
-            tell(answered)
+            on_answer(answered)
             bar.advance(task)
             unreadable += answered.answer is None
     if unreadable:
@@ -59,37 +59,37 @@ def classify(
     return FAILED if unreadable else OK
 
 
-class Tell(Protocol):
+class OnAnswer(Protocol):
     def __call__(self, answered: Answered, /) -> object: ...
 
 
 @contextmanager
-def _as_json() -> Iterator[Tell]:
+def _as_json() -> Iterator[OnAnswer]:
     """A list that is written as it grows."""
     separators = iter(["[\n"])
 
-    def tell(answered: Answered) -> None:
+    def on_answer(answered: Answered) -> None:
         sys.stdout.write(next(separators, ",\n") + json.dumps(answered.to_json()))
 
-    yield tell
+    yield on_answer
     sys.stdout.write(next(separators, "") + "\n]\n")
 
 
 @contextmanager
-def _as_csv() -> Iterator[Tell]:
+def _as_csv() -> Iterator[OnAnswer]:
     lines = csv.writer(sys.stdout)
     lines.writerow(["image", "class", "probability", "unknown", "error"])
 
-    def tell(answered: Answered) -> None:
+    def on_answer(answered: Answered) -> None:
         row = answered.to_json()
         lines.writerow([*(row[key] for key in ("image", "class", "probability", "unknown")), answered.error])
 
-    yield tell
+    yield on_answer
 
 
 @contextmanager
-def _as_lines() -> Iterator[Tell]:
-    def tell(answered: Answered) -> None:
+def _as_lines() -> Iterator[OnAnswer]:
+    def on_answer(answered: Answered) -> None:
         image, answer = printable(answered.image), answered.answer
         if answer is None:
             line = f"{image}  cannot be read: {printable(answered.error or '')}"
@@ -99,4 +99,4 @@ def _as_lines() -> Iterator[Tell]:
             line = f"{image}  {printable(answer.best or '')}  {percent(answer.probability)}"
         screen.print(line, soft_wrap=True, markup=False, highlight=False)
 
-    yield tell
+    yield on_answer

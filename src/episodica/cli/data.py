@@ -15,7 +15,7 @@ from episodica.config import RunConfig
 from episodica.data.cache import cache_folder
 from episodica.data.housekeeping import clear
 from episodica.data.inspection import contact_sheets, describe_split, inspect
-from episodica.engine.problem import split_of
+from episodica.engine.experiment import split_of
 from episodica.errors import InputError
 from episodica.registry import find
 from episodica.sweep.grid import plan
@@ -47,19 +47,19 @@ def data_check(
     """
     config = _config_of_data(tokens, root)
     dataset = config.data.build()
-    split, problem = None, "there are unreadable images: repair or remove them"
-    with reading_bar() as tell:
-        found, arrays = inspect(dataset, tell)
+    split, experiment = None, "there are unreadable images: repair or remove them"
+    with reading_bar() as on_progress:
+        found, arrays = inspect(dataset, on_progress)
     if found.sound:
         try:
-            split, problem = describe_split(split_of(config, dataset, arrays), arrays.class_names), None
+            split, experiment = describe_split(split_of(config, dataset, arrays), arrays.class_names), None
         except InputError as error:
-            problem = str(error)
+            experiment = str(error)
     if as_json:
-        sys.stdout.write(json.dumps(found.to_json() | {"split": split, "problem": problem}, indent=2) + "\n")
+        sys.stdout.write(json.dumps(found.to_json() | {"split": split, "experiment": experiment}, indent=2) + "\n")
     else:
-        screen.print(inspection_report(found, split, problem))
-    return OK if problem is None else BAD_INPUT
+        screen.print(inspection_report(found, split, experiment))
+    return OK if experiment is None else BAD_INPUT
 
 
 @data.command(name="sheet", usage="Usage: episodica data sheet NAME [--root DIR] [--key.path VALUE ...] [OPTIONS]")
@@ -74,8 +74,8 @@ def data_sheet(
     """
     config = _config_of_data(tokens, root)
     dataset = config.data.build()
-    with reading_bar() as tell:
-        arrays = dataset.load(tell)
+    with reading_bar() as on_progress:
+        arrays = dataset.load(on_progress)
     paths = contact_sheets(split_of(config, dataset, arrays), arrays, out / dataset.name)
     say(f"{len(paths)} contact sheets were written to {out / dataset.name}/")
     return OK

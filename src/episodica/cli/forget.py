@@ -4,9 +4,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from episodica.classifier.class_folders import class_name
 from episodica.classifier.model_folder import ModelFolder
-from episodica.classifier.support import class_name
-from episodica.classifier.words import printable
+from episodica.classifier.summaries import printable
 from episodica.cli.learn import Model, Wait
 from episodica.cli.screen import OK, app, screen
 

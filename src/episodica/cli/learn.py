@@ -11,17 +11,17 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from episodica.classifier.class_folders import read_classes
 from episodica.classifier.learn import learn as learn_session
 from episodica.classifier.model_folder import ModelFolder
+from episodica.classifier.options import LearnOptions
 from episodica.classifier.plan import plan_call, summary
-from episodica.classifier.support import read_classes
-from episodica.classifier.wishes import Wishes
-from episodica.classifier.words import ability, intention
+from episodica.classifier.summaries import ability, intention
 from episodica.cli.overrides import Tokens, parse
 from episodica.cli.screen import INTERRUPTED, OK, app, complaints, screen
 from episodica.engine.device import keep_freed_memory
 from episodica.engine.run import stopping_gently
-from episodica.engine.trainer import Tell
+from episodica.engine.trainer import OnEvent
 from episodica.errors import InputError, Interrupted
 
 Wait = Annotated[bool, Parameter(help="wait while another process changes the model", negative="")]
@@ -61,18 +61,18 @@ def learn(
     name, overrides = parse(tokens)
     if name is not None:
         raise InputError(f'"{name}" is one argument too many: give MODEL, IMAGES and options')
-    wishes = Wishes(keep, budget, method, existing, epochs, unseen, overrides)
+    options = LearnOptions(keep, budget, method, existing, epochs, unseen, overrides)
     keep_freed_memory()
     folder, arriving = ModelFolder(model), read_classes(images, model)
-    plan = partial(plan_call, folder, arriving, wishes, ModelFolder(base) if base else None)
+    plan = partial(plan_call, folder, arriving, options, ModelFolder(base) if base else None)
     if not folder.exists:
         plan()  # what is refused leaves no folder behind
     with folder.writing(wait=wait):
         call = plan()
         _show(summary(call))
         try:
-            with stopping_gently(complaints.print) as stop, _bar() as follow:
-                state = learn_session(folder, call, follow, stop)
+            with stopping_gently(complaints.print) as stop, _bar() as on_event:
+                state = learn_session(folder, call, on_event, stop)
         except Interrupted:
             screen.print("Interrupted; everything is saved. Run the same command again to continue.")
             return INTERRUPTED
@@ -89,7 +89,7 @@ def _show(settings: dict[str, Any]) -> None:
 
 
 @contextmanager
-def _bar() -> Iterator[Tell]:
+def _bar() -> Iterator[OnEvent]:
     columns = (
         TextColumn("[bold]{task.description}"),
         BarColumn(bar_width=30),
@@ -100,7 +100,7 @@ def _bar() -> Iterator[Tell]:
     with Progress(*columns, console=screen, disable=not screen.is_terminal) as bar:
         task = bar.add_task("preparing", total=None)
 
-        def follow(event: Mapping[str, Any]) -> None:
+        def on_event(event: Mapping[str, Any]) -> None:
             match event["event"]:
                 case "reading":
                     bar.update(task, description=event["what"], completed=event["done"], total=event["total"])
@@ -111,4 +111,4 @@ def _bar() -> Iterator[Tell]:
                 case "notice":
                     screen.print(f"[yellow]{escape(event['text'])}", soft_wrap=True)
 
-        yield follow
+        yield on_event

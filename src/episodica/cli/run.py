@@ -12,17 +12,17 @@ from cyclopts import Parameter
 from rich.markup import escape
 
 from episodica.cli.overrides import Tokens, parse
+from episodica.cli.progress_bars import ProgressBars
 from episodica.cli.screen import INTERRUPTED, OK, app, complaints, exit_code, one_line, say, screen
 from episodica.config import RunConfig
 from episodica.engine.device import keep_freed_memory
 from episodica.engine.run import stopping_gently
 from episodica.errors import InputError
-from episodica.records.comparison import labels
-from episodica.records.progress import ProgressBars
 from episodica.records.run import ERROR_LOG, announce
+from episodica.report.comparison import labels
 from episodica.report.figures.canvas import save
 from episodica.report.figures.curves import arrangement, curves
-from episodica.report.screen import results_tables
+from episodica.report.formats.screen import results_tables
 from episodica.report.settings import by_setting, title
 from episodica.sweep.executor import Executor, Outcome
 from episodica.sweep.grid import plan
@@ -104,7 +104,7 @@ def _run_all(name: str, configs: Sequence[RunConfig], out: Path, executor: Execu
     keep_freed_memory()
     announce(configs, out)
     with stopping_gently(complaints.print) as stop, ProgressBars(screen, labels(configs)) as bars:
-        outcome = executor.run(configs, out, bars.follow, stop)
+        outcome = executor.run(configs, out, bars.on_event_for, stop)
     if outcome.finished:
         _show_results(name, outcome.finished, out)
     _name_failures(outcome, out)

@@ -24,9 +24,9 @@ def serve(
     ] = None,
 ) -> int:
     """Serve a model: a page to classify images and to add and remove classes, and the same over HTTP (see /docs)."""
-    from episodica.serve.guard import check_binding
-    from episodica.serve.listen import address, bind, need_web
-    from episodica.serve.listen import serve as listen
+    from episodica.web.guard import check_binding
+    from episodica.web.listening import address, bind, need_web
+    from episodica.web.listening import serve as listen
 
     need_web()
     from episodica.serve.app import guarded

@@ -12,7 +12,7 @@ from rich.table import Table
 from episodica.classifier.contact_sheet import contact_sheet
 from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.state import ModelState
-from episodica.classifier.words import ability, percent, printable
+from episodica.classifier.summaries import ability, percent, printable
 from episodica.cli.learn import Model
 from episodica.cli.screen import OK, app, say, screen
 from episodica.errors import InputError

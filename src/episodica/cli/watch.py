@@ -30,9 +30,9 @@ def watch(
 
     It only reads, and reads only run folders: runs may be training, finished, or copied from elsewhere.
     """
-    from episodica.serve.guard import check_binding
-    from episodica.serve.listen import address, bind, need_web, serve
-    from episodica.serve.live import live_app
+    from episodica.watch.app import live_app
+    from episodica.web.guard import check_binding
+    from episodica.web.listening import address, bind, need_web, serve
 
     if not folder.is_dir():
         what = "is not a folder" if folder.exists() else "does not exist"

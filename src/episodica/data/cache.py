@@ -21,13 +21,13 @@ from filelock import FileLock
 
 from episodica.data.decode import Unreadable, decode_in_parallel
 from episodica.errors import InputError
-from episodica.records.files import remove_leftovers, write_atomically, write_text
+from episodica.files.atomic import remove_leftovers, write_atomically, write_text
 
 FORMAT = 1
 OF_THE_DISK = {EACCES, EDQUOT, EFBIG, EIO, ENOSPC, EROFS, ESTALE}  # errors that say nothing about what lies on it
 NAMED = 10  # unreadable images that an error names
 TOLD = 500  # images between two words on progress
-Progress = Callable[[str, int, int], None]  # what is being done, how much of it, of how much
+OnProgress = Callable[[str, int, int], None]  # what is being done, how much of it, of how much
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ def load_or_build(
     settings: Mapping[str, Any],
     files: Iterable[tuple[str, Path]],
     read: Callable[[], AbstractContextManager[Source]],
-    tell: Progress,
+    on_progress: OnProgress,
 ) -> Arrays:
     """The images of a set at one size: from the cache or, where they are not there or damaged, from the source."""
     try:
@@ -80,11 +80,14 @@ def load_or_build(
         raise InputError(f"cannot read {error.filename}: {error.strerror}") from None
     entry = cache_folder() / f"{name}-{size}px-{_digest([FORMAT, size, settings, stamps])}"
     with in_cache(entry):
-        return build_once(entry, size, read, tell)
+        return build_once(entry, size, read, on_progress)
 
 
 def build_once(
-    entry: Path, size: int, read: Callable[[], AbstractContextManager[Source]], tell: Progress = lambda *_: None
+    entry: Path,
+    size: int,
+    read: Callable[[], AbstractContextManager[Source]],
+    on_progress: OnProgress = lambda *_: None,
 ) -> Arrays:
     """What the folder `entry` holds or, where that is nothing or damaged, what `read` gives, decoded into it."""
     entry.mkdir(parents=True, exist_ok=True)
@@ -92,7 +95,7 @@ def build_once(
         found = _load(entry)
         if found is None:
             with read() as source:
-                _build(entry, source, size, tell)
+                _build(entry, source, size, on_progress)
             found = _load(entry)
     assert found is not None, f"{entry} was built but cannot be read"
     return found
@@ -152,7 +155,7 @@ def _load(entry: Path) -> Arrays | None:
     return Arrays(images, labels, tuple(meta["class_names"]), meta["fingerprint"], **optional)
 
 
-def _build(entry: Path, source: Source, size: int, tell: Progress) -> None:
+def _build(entry: Path, source: Source, size: int, on_progress: OnProgress) -> None:
     for name in ("meta.json", "images.npy"):
         (entry / name).unlink(missing_ok=True)
     remove_leftovers(entry)
@@ -161,7 +164,7 @@ def _build(entry: Path, source: Source, size: int, tell: Progress) -> None:
     def write(file: IO[bytes]) -> None:
         shape = (len(source.labels), size, size, 3)
         np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": shape})
-        for image in _readable(source, size, tell):
+        for image in _readable(source, size, on_progress):
             file.write(image.tobytes())
             content.update(image.tobytes())
 
@@ -181,10 +184,10 @@ def _write_meta(entry: Path, meta: dict[str, Any]) -> None:
     write_text(entry / "meta.json", json.dumps({"digest": _digest(meta), "meta": meta}))
 
 
-def _readable(source: Source, size: int, tell: Progress) -> Iterator[np.ndarray]:
+def _readable(source: Source, size: int, on_progress: OnProgress) -> Iterator[np.ndarray]:
     """Every image; at the end, those that cannot be read are named together in one error."""
     unreadable = []
-    for _, image in decode_each(source, size, tell):
+    for _, image in decode_each(source, size, on_progress):
         if isinstance(image, Unreadable):
             unreadable.append(image)
         else:
@@ -197,13 +200,13 @@ def _readable(source: Source, size: int, tell: Progress) -> Iterator[np.ndarray]
         )
 
 
-def decode_each(source: Source, size: int, tell: Progress) -> Iterator[tuple[int, np.ndarray | Unreadable]]:
+def decode_each(source: Source, size: int, on_progress: OnProgress) -> Iterator[tuple[int, np.ndarray | Unreadable]]:
     """The number of each image with its pixels, or with why it cannot be read."""
     total = len(source.labels)
     for i, image in enumerate(decode_in_parallel(source.images, size, source.name_of)):
         yield i, image
         if (i + 1) % TOLD == 0 or i + 1 == total:
-            tell("reading images", i + 1, total)
+            on_progress("reading images", i + 1, total)
 
 
 def _fingerprint(images: np.ndarray, labels: np.ndarray, class_names: Sequence[str]) -> str:

@@ -11,13 +11,13 @@ import numpy as np
 from pydantic import Field
 
 from episodica.data.archive import unpack
-from episodica.data.cache import Arrays, Progress, Source, load_or_build, scratch_folder
+from episodica.data.cache import Arrays, OnProgress, Source, load_or_build, scratch_folder
 from episodica.errors import InputError
 from episodica.registry import Component
 
 
 def silent(what: str, done: int, total: int) -> None:
-    """Progress that nobody watches."""
+    """OnProgress that nobody watches."""
 
 
 class Dataset(Component, kind="dataset"):
@@ -28,7 +28,7 @@ class Dataset(Component, kind="dataset"):
 
     native_size: ClassVar[int]
 
-    def load(self, tell: Progress = silent) -> Arrays:
+    def load(self, on_progress: OnProgress = silent) -> Arrays:
         """All images, read once and cached."""
         raise NotImplementedError
 
@@ -73,9 +73,9 @@ class FileDataset(Dataset):
         """The set in this very folder, or nothing."""
         raise NotImplementedError
 
-    def load(self, tell: Progress = silent) -> Arrays:
+    def load(self, on_progress: OnProgress = silent) -> Arrays:
         _, files, read = self.locate()
-        return load_or_build(self.name, self.size or self.native_size, self.settings(), files, read, tell)
+        return load_or_build(self.name, self.size or self.native_size, self.settings(), files, read, on_progress)
 
     def locate(self) -> Located:
         root = self.place()

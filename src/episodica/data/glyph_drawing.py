@@ -42,7 +42,7 @@ class Hand:
     wander: float  # of a stroke from its place
     spin: float  # of a stroke about its place
     stretch: Bounds  # of a stroke
-    same_places: bool = False  # all characters share one layout: directions and bends tell them apart
+    same_places: bool = False  # all characters share one layout: directions and bends on_progress them apart
 
 
 ALONG, UP, RISING, FALLING = (1.0, 0.0), (0.0, 1.0), (0.7, 0.7), (0.7, -0.7)

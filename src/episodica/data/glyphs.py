@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 from pydantic import Field
 
-from episodica.data.cache import Arrays, Progress, Source, load_or_build
+from episodica.data.cache import Arrays, OnProgress, Source, load_or_build
 from episodica.data.dataset import Dataset, silent
 from episodica.data.glyph_drawing import alphabet_and_rank, draw
 
@@ -28,13 +28,15 @@ class Glyphs(Dataset, name="glyphs"):
     def unseen_classes(self, classes: int) -> int:
         return 20
 
-    def load(self, tell: Progress = silent) -> Arrays:
+    def load(self, on_progress: OnProgress = silent) -> Arrays:
         size = self.size or self.native_size
         settings = {"drawing": DRAWING, "classes": self.classes, "per_class": self.per_class, "seed": self.seed}
-        return load_or_build(self.name, size, settings, [], lambda: nullcontext(self._drawn(size, tell)), tell)
+        return load_or_build(
+            self.name, size, settings, [], lambda: nullcontext(self._drawn(size, on_progress)), on_progress
+        )
 
-    def _drawn(self, size: int, tell: Progress) -> Source:
-        tell("drawing glyphs", 0, self.classes)
+    def _drawn(self, size: int, on_progress: OnProgress) -> Source:
+        on_progress("drawing glyphs", 0, self.classes)
         images, alphabets = draw(self.classes, self.per_class, size, self.seed)
         labels = np.repeat(np.arange(self.classes), self.per_class)
         places = [alphabet_and_rank(c) for c in range(self.classes)]

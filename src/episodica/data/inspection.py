@@ -11,7 +11,7 @@ from unicodedata import normalize
 import numpy as np
 from PIL import Image, ImageDraw
 
-from episodica.data.cache import Arrays, Progress, Source, begin_fingerprint, decode_each
+from episodica.data.cache import Arrays, OnProgress, Source, begin_fingerprint, decode_each
 from episodica.data.dataset import Dataset, FileDataset
 from episodica.data.decode import Unreadable
 from episodica.data.splits import Rows, Split
@@ -42,14 +42,16 @@ class Inspection:
         return asdict(self) | {"sound": self.sound}
 
 
-def inspect(dataset: Dataset, tell: Progress) -> tuple[Inspection, Arrays]:
+def inspect(dataset: Dataset, on_progress: OnProgress) -> tuple[Inspection, Arrays]:
     """Decode every image anew. The arrays say all that a split depends on, without a pixel: nothing is cached."""
     size = dataset.size or dataset.native_size
-    opened = dataset.locate().read() if isinstance(dataset, FileDataset) else nullcontext(_drawn(dataset.load(tell)))
+    opened = (
+        dataset.locate().read() if isinstance(dataset, FileDataset) else nullcontext(_drawn(dataset.load(on_progress)))
+    )
     with opened as source:
         same: dict[bytes, list[int]] = {}
         unreadable, content = [], begin_fingerprint(source.labels, source.class_names)
-        for i, image in decode_each(source, size, tell):
+        for i, image in decode_each(source, size, on_progress):
             if isinstance(image, Unreadable):
                 unreadable.append(str(image))
             else:

@@ -12,7 +12,7 @@ import numpy as np
 
 from episodica.data.cache import Source
 from episodica.data.dataset import FileDataset, Found
-from episodica.data.folders import PARTS, published_folders, published_source
+from episodica.data.folder_layouts import PARTS, published_folders, published_source
 from episodica.data.pickles import by_name, load_pickle, strings, whole_numbers
 from episodica.errors import InputError
 

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from episodica.errors import InputError
-from episodica.records.files import remove_leftovers, write_atomically, write_json
+from episodica.files.atomic import remove_leftovers, write_atomically, write_json
 
 
 @dataclass(frozen=True)

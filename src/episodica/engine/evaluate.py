@@ -11,8 +11,8 @@ from torch.nn.functional import normalize
 
 from episodica.data.sampling import draw_classes, draw_images, effective_way
 from episodica.engine.embedder import VALUES_KEPT, EmbeddedWhenAsked, Embeddings, embed_chunks, folded
+from episodica.engine.experiment import Experiment
 from episodica.engine.pair_table import PairTable, worthwhile
-from episodica.engine.problem import Problem
 from episodica.learners.learner import Learner
 from episodica.records.results import UNSEEN
 from episodica.rng import generator
@@ -22,22 +22,22 @@ EPISODES_DRAWN_AT_ONCE = 250
 VALUES_AT_ONCE = 2**26
 
 
-def examine(learner: Learner, problem: Problem, session: int) -> Iterator[tuple[str, Shape, Tensor]]:
+def examine(learner: Learner, experiment: Experiment, session: int) -> Iterator[tuple[str, Shape, Tensor]]:
     """Per-episode accuracies of the unseen classes and of each seen task ("1", "2", ...), for each shape asked for."""
-    stream, config = problem.stream, problem.config
+    stream, config = experiment.stream, experiment.config
     examinee = folded(learner).for_evaluation()  # encoder and classifier
     pools = {UNSEEN: stream.unseen} | {str(task + 1): stream.test[task] for task in stream.seen(session)}
     for name, pool in pools.items():
-        embeddings = embeddings_of(examinee, pool, problem)
+        embeddings = embeddings_of(examinee, pool, experiment)
         for shape in config.evaluation_shapes:
             g = generator("evaluation", config.eval.seed, name, shape.way, shape.shots)
             yield name, shape, episode_accuracies(examinee, embeddings, pool, shape, g, normalised=config.normalised)
 
 
-def embeddings_of(examinee: Learner, pool: Pool, problem: Problem) -> Embeddings | EmbeddedWhenAsked:
+def embeddings_of(examinee: Learner, pool: Pool, experiment: Experiment) -> Embeddings | EmbeddedWhenAsked:
     def embed(rows: Tensor) -> Tensor:
-        embeddings = embed_chunks(examinee, rows, problem.pixels)
-        return normalize(embeddings) if problem.config.normalised else embeddings
+        embeddings = embed_chunks(examinee, rows, experiment.pixels)
+        return normalize(embeddings) if experiment.config.normalised else embeddings
 
     rows = pool.images()
     shape = embed(rows[:1]).shape[1:]

@@ -13,39 +13,39 @@ import torch
 from episodica.config import RunConfig
 from episodica.engine.checkpoint import Checkpoints, restore_module
 from episodica.engine.device import computing, describe_environment, reduced_precision
+from episodica.engine.experiment import Experiment, load_experiment, new_learner
 from episodica.engine.fused.accelerate import accelerate
-from episodica.engine.problem import Problem, load_problem, new_learner
-from episodica.engine.trainer import Tell, Trainer
+from episodica.engine.trainer import OnEvent, Trainer
 from episodica.errors import InputError, Interrupted
 from episodica.learners.learner import Learner
 from episodica.records.results import Results
 from episodica.records.run import RunFolder, load_config
 
 
-def run_one(config: RunConfig, out: Path, watch: Tell, stop: Callable[[], bool] = lambda: False) -> Results:
+def run_one(config: RunConfig, out: Path, on_event: OnEvent, stop: Callable[[], bool] = lambda: False) -> Results:
     """Train and evaluate into `out/<run id>`. A finished run is returned as it is, a broken one is continued."""
     with RunFolder(out, config) as folder:
         done = folder.finished()
         if done is not None:
-            watch({"event": "found", "run": config.run_id})
+            on_event({"event": "found", "run": config.run_id})
             return done
         with computing(config.threads):
-            problem = load_problem(config, partial(tell_reading, watch))
-            trainer = carry_on(problem, folder, watch, stop)
+            experiment = load_experiment(config, partial(reading_event, on_event))
+            trainer = train_to_the_end(experiment, folder, on_event, stop)
         results = trainer.ledger.results("finished")
         folder.write_results(results)
-        watch({"event": "finished", "run": config.run_id})
+        on_event({"event": "finished", "run": config.run_id})
         return results
 
 
-def carry_on(problem: Problem, folder: RunFolder, watch: Tell, stop: Callable[[], bool]) -> Trainer:
+def train_to_the_end(experiment: Experiment, folder: RunFolder, on_event: OnEvent, stop: Callable[[], bool]) -> Trainer:
     """Train from the folder's last checkpoint, or from the start where it has none, to the end of the stream."""
-    folder.claim_split(problem.split, problem.class_names)
-    trainer = Trainer(problem, folder, watch, stop)
-    config, notices = problem.config, []
-    trainer.learner.backbone.reduced = reduced_precision(config.precision, problem.device)
+    folder.claim_split(experiment.split, experiment.class_names)
+    trainer = Trainer(experiment, folder, on_event, stop)
+    config, notices = experiment.config, []
+    trainer.learner.backbone.reduced = reduced_precision(config.precision, experiment.device)
     kernels = accelerate(trainer.learner, config.kernels, notices.append)
-    notices += folder.write_environment(describe_environment(problem.device, kernels, config.precision))
+    notices += folder.write_environment(describe_environment(experiment.device, kernels, config.precision))
     folder.forget_failure()
     try:
         trainer.run(notices)
@@ -59,8 +59,8 @@ def carry_on(problem: Problem, folder: RunFolder, watch: Tell, stop: Callable[[]
     return trainer
 
 
-def tell_reading(watch: Tell, what: str, done: int, total: int) -> None:
-    watch({"event": "reading", "what": what, "done": done, "total": total})
+def reading_event(on_event: OnEvent, what: str, done: int, total: int) -> None:
+    on_event({"event": "reading", "what": what, "done": done, "total": total})
 
 
 def load_learner(folder: str | Path, session: int | None = None) -> Learner:

@@ -14,8 +14,8 @@ from episodica.engine.access import Access
 from episodica.engine.checkpoint import Checkpoints, Progress
 from episodica.engine.embedder import VALUES_KEPT
 from episodica.engine.evaluate import examine
+from episodica.engine.experiment import Experiment, new_learner, new_method, notices
 from episodica.engine.forward import Forward, frozen
-from episodica.engine.problem import Problem, new_learner, new_method, notices
 from episodica.engine.views import ViewBank
 from episodica.errors import Interrupted
 from episodica.learners.learner import Learner
@@ -26,7 +26,7 @@ from episodica.records.run import EventLog, RunFolder
 from episodica.rng import StepGenerators, generator
 from episodica.types import Batch, Episodes, Pools
 
-Tell = Callable[[Mapping[str, Any]], None]
+OnEvent = Callable[[Mapping[str, Any]], None]
 
 
 def take_step(method: Method, step: Step, optimizer: Optimizer) -> dict[str, Tensor]:
@@ -41,26 +41,26 @@ def take_step(method: Method, step: Step, optimizer: Optimizer) -> dict[str, Ten
 class Trainer:
     """Carries a run from where its last checkpoint left it to the end."""
 
-    def __init__(self, problem: Problem, folder: RunFolder, watch: Tell, stop: Callable[[], bool]) -> None:
-        self.problem, self.config, self.stream = problem, problem.config, problem.stream
-        self.folder, self.watch, self.stop = folder, watch, stop
+    def __init__(self, experiment: Experiment, folder: RunFolder, on_event: OnEvent, stop: Callable[[], bool]) -> None:
+        self.experiment, self.config, self.stream = experiment, experiment.config, experiment.stream
+        self.folder, self.on_event, self.stop = folder, on_event, stop
         self.checkpoints = Checkpoints(folder.checkpoints)
-        self.learner = new_learner(self.config, problem.device)
-        self.method = new_method(self.config, problem.device)
+        self.learner = new_learner(self.config, experiment.device)
+        self.method = new_method(self.config, experiment.device)
         self.memory = Memory(self.config.memory_rules)
-        self.ledger = Ledger(self.config, problem.split.hash)
+        self.ledger = Ledger(self.config, experiment.split.hash)
         self.session = self.step = 0
         self.seconds_train = 0.0
         self.saved_at = time.monotonic()
 
-    def run(self, heralded: Sequence[str] = ()) -> None:
+    def run(self, first_notices: Sequence[str] = ()) -> None:
         """After the notices that whoever prepared it has for the user."""
         progress = self.checkpoints.latest()
         tensors = {} if progress is None else self._restore(progress)
         if self.session == len(self.stream.train):
             return
         with EventLog(self.folder.path / "events.jsonl", keep=progress.events if progress else 0) as self.log:
-            for text in (*heralded, *(() if progress else notices(self.config, self.stream))):
+            for text in (*first_notices, *(() if progress else notices(self.config, self.stream))):
                 self._notice(text)
             while self.session < len(self.stream.train):
                 self._session(tensors)
@@ -73,7 +73,7 @@ class Trainer:
         teacher = frozen(self.learner) if self.session else None
         if tensors and teacher is not None:
             checkpoint.restore_module("learner", teacher, self.checkpoints.at_end_of(self.session - 1))
-        store, how, device = self.problem.store, self.config.augment, self.problem.device
+        store, how, device = self.experiment.store, self.config.augment, self.experiment.device
         access = Access(store, how, device, pools, rng, self.learner, teacher)
         if not tensors:
             self._tell("session", classes=len(pools.current), memory=len(self.memory))
@@ -146,7 +146,7 @@ class Trainer:
     def _evaluate(self) -> None:
         started = time.perf_counter()
         accuracies = {}
-        for name, shape, found in examine(self.learner, self.problem, self.session):
+        for name, shape, found in examine(self.learner, self.experiment, self.session):
             accuracies[name, shape] = found.double().numpy()
             mean = float(accuracies[name, shape].mean())
             self._tell("evaluation", on=name, way=shape.way, shots=shape.shots, mean=mean)
@@ -171,7 +171,7 @@ class Trainer:
     def _tell(self, event: str, **values: Any) -> None:
         record = {"event": event, "session": self.session + 1, **values}
         self.log(record)
-        self.watch(record | {"steps": self.steps, "epochs": self.epochs, "sessions": len(self.stream.train)})
+        self.on_event(record | {"steps": self.steps, "epochs": self.epochs, "sessions": len(self.stream.train)})
 
     def _notice(self, text: str) -> None:
         self._tell("notice", text=text)

@@ -16,7 +16,7 @@ from filelock import FileLock, Timeout
 from episodica.config import RunConfig, resolve
 from episodica.data.splits import Split
 from episodica.errors import FolderInUse, InputError
-from episodica.records.files import remove_leftovers, write_atomically, write_json, write_text
+from episodica.files.atomic import remove_leftovers, write_atomically, write_json, write_text
 from episodica.records.results import Results
 
 ERROR_LOG = "error.log"  # in the folder of a run that failed

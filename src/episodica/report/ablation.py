@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from episodica.config.flat import flatten
-from episodica.records.comparison import identity
 from episodica.report.aggregate import Line
+from episodica.report.comparison import identity
 
 
 @dataclass(frozen=True)

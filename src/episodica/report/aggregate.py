@@ -6,8 +6,8 @@ from math import sqrt
 from typing import Any
 
 from episodica.config import RunConfig
-from episodica.records.comparison import Run, identity, labels, setting, unseen_setting
 from episodica.records.results import Results, Session
+from episodica.report.comparison import Run, identity, labels, setting, unseen_setting
 
 # 97.5 % quantiles of Student's t for 1, 2, ... degrees of freedom
 STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)

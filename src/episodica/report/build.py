@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from episodica.records.comparison import METRICS, setting
 from episodica.report.ablation import Ablation, ablations, principal
 from episodica.report.aggregate import Line
 from episodica.report.cells import Cell, Row, Table
+from episodica.report.comparison import METRICS, setting
 from episodica.report.content import Part, Picture, Report, Section
 from episodica.report.discovery import REPEATED, Found
 from episodica.report.exemplars import exemplar_parts

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from episodica.config import RunConfig
 from episodica.errors import InputError
-from episodica.records.comparison import Run
 from episodica.records.results import Results
 from episodica.records.run import ERROR_LOG, load_config, load_results
+from episodica.report.comparison import Run
 
 TRACES = ("config.yaml", "results.json", "events.jsonl", ERROR_LOG)  # any of them makes a folder that of a run
 _ABSOLUTE = re.compile(r"(?<![\w.:/])(?:/[^\s/'\":;,]+)+/([^\s/'\":;,]+)")

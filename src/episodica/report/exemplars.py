@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 
 from episodica.config import RunConfig
-from episodica.engine.problem import Problem, load_problem
+from episodica.engine.experiment import Experiment, load_experiment
 from episodica.errors import InputError
 from episodica.report.aggregate import Line
 from episodica.report.content import Part, Strip
@@ -36,22 +36,22 @@ def exemplar_parts(lines: Sequence[Line], where: dict[str, Path], allowed: bool)
     return [_part(line, where) for line in keeping]
 
 
-def load_as_run(config: RunConfig, folder: Path) -> Problem:
+def load_as_run(config: RunConfig, folder: Path) -> Experiment:
     """The images of a run, once it is sure that they are those it was trained on; errors fit a published page.
 
     On the CPU, as its learners are loaded, wherever it was trained.
     """
     try:
-        problem = load_problem(config.model_copy(update={"device": "cpu"}))
+        experiment = load_experiment(config.model_copy(update={"device": "cpu"}))
     except (InputError, OSError):
         raise InputError(UNREADABLE.format(run=config.run_id, data=config.data.name)) from None
     try:
         trained_on = json.loads((folder / "split.json").read_text())["hash"]
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError("split.json is missing or damaged, so the images cannot be told") from None
-    if trained_on != problem.split.hash:
+    if trained_on != experiment.split.hash:
         raise InputError("the data set found now gives another split than the run had")
-    return problem
+    return experiment
 
 
 def _part(line: Line, where: dict[str, Path]) -> Part:
@@ -77,13 +77,13 @@ def _kept(folder: Path) -> dict[int, list[int]]:
         raise InputError("exemplars.json is damaged") from None
 
 
-def _strips(problem: Problem, kept: dict[int, list[int]]) -> tuple[Strip, ...]:
+def _strips(experiment: Experiment, kept: dict[int, list[int]]) -> tuple[Strip, ...]:
     """Class after class in the order in which they arrived."""
-    arrived = [c for pool in problem.stream.train for c in pool.by_class() if c in kept]
-    if any(not 0 <= row < len(problem.store) for rows in kept.values() for row in rows):
+    arrived = [c for pool in experiment.stream.train for c in pool.by_class() if c in kept]
+    if any(not 0 <= row < len(experiment.store) for rows in kept.values() for row in rows):
         raise InputError("exemplars.json names images that the data set does not have")
     return tuple(
-        Strip(problem.class_names[c], _strip(problem.store.read(torch.tensor(kept[c][:SHOWN])).numpy()))
+        Strip(experiment.class_names[c], _strip(experiment.store.read(torch.tensor(kept[c][:SHOWN])).numpy()))
         for c in arrived
         if kept[c]
     )

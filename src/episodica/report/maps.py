@@ -6,11 +6,11 @@ from pathlib import Path
 import torch
 
 from episodica.engine.embedder import embed_all
-from episodica.engine.problem import Problem
+from episodica.engine.experiment import Experiment
 from episodica.engine.run import load_learner
 from episodica.errors import InputError
-from episodica.records.comparison import Run, shown_sessions
 from episodica.report.aggregate import Line
+from episodica.report.comparison import Run, shown_sessions
 from episodica.report.content import Part, Picture
 from episodica.report.discovery import publishable
 from episodica.report.exemplars import load_as_run
@@ -32,12 +32,12 @@ def map_part(lines: Sequence[Line], where: dict[str, Path], name: str, asked: bo
     for line, (config, results) in zip(learning, _mapped(learning), strict=True):
         folder = where[config.run_id]
         try:
-            problem = load_as_run(config, folder)
-            maps += _maps(line.name, folder, problem, _sessions(line.last, len(results.sessions)))
+            experiment = load_as_run(config, folder)
+            maps += _maps(line.name, folder, experiment, _sessions(line.last, len(results.sessions)))
         except (InputError, OSError) as error:
             missing.append(f"{line.name} is not shown: {publishable(str(error), folder)}.")
         else:
-            classes.setdefault(_names(problem), []).append(line.name)
+            classes.setdefault(_names(experiment), []).append(line.name)
     about = " ".join(missing)
     if not maps:
         return Part(HEADING, about)
@@ -59,12 +59,12 @@ def _caption(classes: Mapping[tuple[str, ...], Sequence[str]]) -> str:
     )
 
 
-def _maps(line: str, folder: Path, problem: Problem, sessions: Sequence[int]) -> list[Map]:
-    rows = [own[:IMAGES] for own in list(problem.stream.unseen.by_class().values())[:CLASSES]]
+def _maps(line: str, folder: Path, experiment: Experiment, sessions: Sequence[int]) -> list[Map]:
+    rows = [own[:IMAGES] for own in list(experiment.stream.unseen.by_class().values())[:CLASSES]]
     numbers = torch.cat([torch.full((len(own),), number) for number, own in enumerate(rows)])
     found: list[Map] = []
     for session in sessions:
-        embeddings = embed_all(load_learner(folder, session), torch.cat(rows), problem.pixels).flatten(1)
+        embeddings = embed_all(load_learner(folder, session), torch.cat(rows), experiment.pixels).flatten(1)
         points, share = main_axes(embeddings, found[-1].points if found else None)
         found.append(Map(line, session, points, share, numbers))
     return found
@@ -77,5 +77,5 @@ def _sessions(tasks: int, reached: int) -> list[int]:
     return [session for session in chosen if session <= reached]
 
 
-def _names(problem: Problem) -> tuple[str, ...]:
-    return tuple(problem.class_names[c] for c in list(problem.stream.unseen.by_class())[:CLASSES])
+def _names(experiment: Experiment) -> tuple[str, ...]:
+    return tuple(experiment.class_names[c] for c in list(experiment.stream.unseen.by_class())[:CLASSES])

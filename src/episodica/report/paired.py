@@ -9,11 +9,11 @@ import numpy as np
 
 from episodica.config import RunConfig
 from episodica.errors import InputError
-from episodica.records.comparison import METRICS
 from episodica.records.results import UNSEEN, Mean, mean_over_tasks
 from episodica.records.run import load_config, load_results
 from episodica.report.aggregate import Line
 from episodica.report.cells import Cell, Row, Table
+from episodica.report.comparison import METRICS
 from episodica.report.discovery import publishable
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from episodica.config import RunConfig
-from episodica.records.comparison import Run
+from episodica.report.comparison import Run
 
 ABOUT = (
     "The paper trains 200 epochs a session on 84 px images, probably with the 64-64-64-1600 network; "

@@ -4,8 +4,8 @@ import json
 from collections.abc import Sequence
 
 from episodica.config import RunConfig
-from episodica.records.comparison import Run, examined
 from episodica.report.aggregate import Line, lines
+from episodica.report.comparison import Run, examined
 from episodica.report.paper import place_in_paper
 
 

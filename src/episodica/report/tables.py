@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from episodica.records.comparison import METRICS, shown_sessions
 from episodica.report.aggregate import Line, Value, gap_to_joint
 from episodica.report.cells import Cell, Row, Table, with_best
+from episodica.report.comparison import METRICS, shown_sessions
 from episodica.report.paper import Printed, paper_gap, paper_number
 
 

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from episodica.errors import InputError
-from episodica.records.files import write_text
+from episodica.files.atomic import write_text
 from episodica.report.build import build
 from episodica.report.content import Part, Report
-from episodica.report.csv import as_csv
 from episodica.report.discovery import find_runs
 from episodica.report.figures.canvas import ENDINGS, save
-from episodica.report.html import html
-from episodica.report.latex import latex
-from episodica.report.markdown import escape, markdown
+from episodica.report.formats.csv import as_csv
+from episodica.report.formats.html import html
+from episodica.report.formats.latex import latex
+from episodica.report.formats.markdown import escape, markdown
 from episodica.report.paper import ABOUT
 
 TITLE = "Report"

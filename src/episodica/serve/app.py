@@ -11,31 +11,32 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse
 from starlette.exceptions import HTTPException
 
+from episodica.classifier.class_folders import class_name
 from episodica.classifier.model_folder import ModelFolder
-from episodica.classifier.support import class_name
-from episodica.serve import questions
-from episodica.serve.desk import Desk
-from episodica.serve.guard import App, Guard
+from episodica.serve import handlers
 from episodica.serve.limits import BodyLimit, Limits
-from episodica.serve.messages import Classified, ClassList, Health, Problem
+from episodica.serve.messages import Classified, ClassList, ErrorMessage, Health
 from episodica.serve.uploads import Refusal, Upload, check_count, checked_name, shown_name
+from episodica.serve.worker import ModelWorker
+from episodica.web.guard import App, Guard
+from episodica.web.pages import MEDIA_TYPES, SHARED
 
 PAGES = FilePath(__file__).parent / "pages"
-FILES = {
-    "classify.css": "text/css",
-    "icon.svg": "image/svg+xml",
-    **dict.fromkeys(("classify.js", "tray.js", "dom.js", "api.js"), "text/javascript"),
-}
+FILES = (*(PAGES / name for name in ("classify.css", "classify.js", "tray.js", "api.js")), *SHARED)
 
-PROBLEMS: dict[int | str, dict[str, Any]] = {
-    400: {"model": Problem, "description": "not a form that can be read"},
-    408: {"model": Problem, "description": "the request did not arrive in time"},
-    413: {"model": Problem, "description": "too many bytes, images or too much work"},
-    422: {"model": Problem, "description": "a file that is no image, or a name that cannot be"},
-    503: {"model": Problem, "description": "too many requests at once, or a damaged model"},
+ERRORS: dict[int | str, dict[str, Any]] = {
+    400: {"model": ErrorMessage, "description": "not a form that can be read"},
+    408: {"model": ErrorMessage, "description": "the request did not arrive in time"},
+    413: {"model": ErrorMessage, "description": "too many bytes, images or too much work"},
+    422: {"model": ErrorMessage, "description": "a file that is no image, or a name that cannot be"},
+    503: {"model": ErrorMessage, "description": "too many requests at once, or a damaged model"},
 }
-CONFLICT: dict[int | str, dict[str, Any]] = {409: {"model": Problem, "description": "in the way of another change"}}
-MISSING: dict[int | str, dict[str, Any]] = {404: {"model": Problem, "description": "there is nothing of this name"}}
+CONFLICT: dict[int | str, dict[str, Any]] = {
+    409: {"model": ErrorMessage, "description": "in the way of another change"}
+}
+MISSING: dict[int | str, dict[str, Any]] = {
+    404: {"model": ErrorMessage, "description": "there is nothing of this name"}
+}
 
 Images = Annotated[list[UploadFile], File(description="JPEG, PNG, WebP, BMP, GIF or TIFF")]
 Support = Annotated[list[UploadFile], File(description="one or a few images of each class", default_factory=list)]
@@ -51,12 +52,12 @@ def guarded(
 
 
 def application(folder: ModelFolder, limits: Limits) -> FastAPI:
-    desk = Desk(folder, limits)
+    worker = ModelWorker(folder, limits)
 
     @asynccontextmanager
     async def until_closed(app: FastAPI) -> AsyncIterator[None]:
         yield
-        desk.close()
+        worker.close()
 
     app = FastAPI(
         title="episodica",
@@ -66,7 +67,7 @@ def application(folder: ModelFolder, limits: Limits) -> FastAPI:
         lifespan=until_closed,
     )
 
-    @app.post("/classify", responses={**PROBLEMS})
+    @app.post("/classify", responses={**ERRORS})
     async def classify(images: Images, support: Support, support_class: SupportClass) -> Classified:
         """Recognise images by the classes of the model or, where support images come with them, by theirs.
 
@@ -80,37 +81,37 @@ def application(folder: ModelFolder, limits: Limits) -> FastAPI:
         for i, (name, upload) in enumerate(zip(support_class, uploads(support, "support"), strict=True)):
             grouped.setdefault(checked_name(name, limits, "support_class", i), []).append(upload)
         asked = uploads(images, "images")
-        return await desk.ask(lambda now, end: questions.classify(now, asked, grouped, limits, end))
+        return await worker.ask(lambda now, end: handlers.classify(now, asked, grouped, limits, end))
 
-    @app.get("/classes", responses={503: PROBLEMS[503]})
+    @app.get("/classes", responses={503: ERRORS[503]})
     async def classes() -> ClassList:
         """The classes that the model knows."""
-        return await desk.ask(lambda now, end: questions.class_list(now.state))
+        return await worker.ask(lambda now, end: handlers.class_list(now.state))
 
-    @app.post("/classes", responses={**PROBLEMS, **CONFLICT})
+    @app.post("/classes", responses={**ERRORS, **CONFLICT})
     async def add_class(
         name: Annotated[str, Form()], images: Images, replace: Annotated[bool, Form()] = False
     ) -> ClassList:
         """Remember a class from one or a few images; the images are kept in the model."""
         check_count(len(images), limits, "images")
         called, given = checked_name(name, limits, "name"), uploads(images, "images")
-        return await desk.ask(
-            lambda now, end: questions.remember(now, desk.folder, called, given, replace, limits, end)
+        return await worker.ask(
+            lambda now, end: handlers.remember(now, worker.folder, called, given, replace, limits, end)
         )
 
-    @app.delete("/classes", responses={422: PROBLEMS[422], 503: PROBLEMS[503], **CONFLICT, **MISSING})
+    @app.delete("/classes", responses={422: ERRORS[422], 503: ERRORS[503], **CONFLICT, **MISSING})
     async def remove_class(name: Annotated[str, Query()]) -> ClassList:
         """Forget a class with its images, for good."""
-        return await desk.ask(lambda now, end: questions.forget(now, desk.folder, class_name(name)))
+        return await worker.ask(lambda now, end: handlers.forget(now, worker.folder, class_name(name)))
 
     @app.get(
         "/images/{digest}",
         response_class=Response,
-        responses={200: {"content": {"image/png": {}}}, 422: PROBLEMS[422], 503: PROBLEMS[503], **MISSING},
+        responses={200: {"content": {"image/png": {}}}, 422: ERRORS[422], 503: ERRORS[503], **MISSING},
     )
     async def image(digest: Annotated[str, Path(pattern="^[0-9a-f]{32}$")]) -> Response:
         """An image of a class, as the model keeps it."""
-        data = await desk.ask(lambda now, end: now.pictures.get(digest))
+        data = await worker.ask(lambda now, end: now.pictures.get(digest))
         if data is None:
             raise Refusal(HTTPStatus.NOT_FOUND, "there is no such image")
         return Response(data, media_type="image/png")
@@ -130,13 +131,14 @@ def uploads(files: Sequence[UploadFile], field: str) -> list[Upload]:
 
 
 def _add_pages(app: FastAPI) -> None:
-    def add(path: str, file: str, media_type: str) -> None:
-        app.add_api_route(path, lambda: FileResponse(PAGES / file, media_type=media_type), include_in_schema=False)
+    def add(path: str, file: FilePath) -> None:
+        media_type = MEDIA_TYPES[file.suffix]
+        app.add_api_route(path, lambda: FileResponse(file, media_type=media_type), include_in_schema=False)
 
-    add("/", "classify.html", "text/html")
-    add("/docs", "api.html", "text/html")
-    for name, media_type in FILES.items():
-        add(f"/pages/{name}", name, media_type)
+    add("/", PAGES / "classify.html")
+    add("/docs", PAGES / "api.html")
+    for file in FILES:
+        add(f"/pages/{file.name}", file)
 
 
 def _add_refusals(app: FastAPI) -> None:
@@ -144,11 +146,11 @@ def _add_refusals(app: FastAPI) -> None:
 
     @app.exception_handler(Refusal)
     async def refused(request: Request, error: Refusal) -> JSONResponse:
-        return _problem(error.status, error.sentence, error.field, error.index)
+        return _error_response(error.status, error.sentence, error.field, error.index)
 
     @app.exception_handler(HTTPException)
     async def not_http(request: Request, error: HTTPException) -> JSONResponse:
-        return _problem(error.status_code, str(error.detail), headers=error.headers)
+        return _error_response(error.status_code, str(error.detail), headers=error.headers)
 
     @app.exception_handler(RequestValidationError)
     async def not_valid(request: Request, error: RequestValidationError) -> JSONResponse:
@@ -156,10 +158,10 @@ def _add_refusals(app: FastAPI) -> None:
         _, field, *place = (*first["loc"], None)
         sentence = f"{field or 'the form'}: {first['msg'].lower()}"
         index = place[0] if place and isinstance(place[0], int) else None
-        return _problem(HTTPStatus.UNPROCESSABLE_ENTITY, sentence, str(field) if field else None, index)
+        return _error_response(HTTPStatus.UNPROCESSABLE_ENTITY, sentence, str(field) if field else None, index)
 
 
-def _problem(
+def _error_response(
     status: int, detail: str, field: str | None = None, index: int | None = None, headers: Any = None
 ) -> JSONResponse:
-    return JSONResponse(Problem(detail=detail, field=field, index=index).model_dump(), status, headers)
+    return JSONResponse(ErrorMessage(detail=detail, field=field, index=index).model_dump(), status, headers)

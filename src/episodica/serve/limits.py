@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 from starlette.exceptions import HTTPException
 
-from episodica.serve.guard import App, Message, Receive, Scope, Send
+from episodica.web.guard import App, Message, Receive, Scope, Send
 
 MIB = 2**20
 

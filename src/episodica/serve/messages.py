@@ -57,7 +57,7 @@ class Health(Answered):
     status: Literal["ok"] = "ok"
 
 
-class Problem(Answered):
+class ErrorMessage(Answered):
     detail: str
     """what was wrong and what to do"""
     field: str | None = None

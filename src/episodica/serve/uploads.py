@@ -13,7 +13,7 @@ from typing import BinaryIO
 import torch
 from torch import Tensor
 
-from episodica.classifier.support import class_name
+from episodica.classifier.class_folders import class_name
 from episodica.data.decode import Unreadable, decode
 from episodica.serve.limits import MIB, Limits
 

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Protocol
 
 from episodica.config import RunConfig
-from episodica.engine.trainer import Tell
+from episodica.engine.trainer import OnEvent
 from episodica.errors import InputError
 from episodica.records.results import Results
 
-Watcher = Callable[[RunConfig], Tell]
+OnEventFor = Callable[[RunConfig], OnEvent]
 Stop = Callable[[], bool]
 Verdict = Results | Exception | None  # of one run; none where it was interrupted
 
@@ -50,4 +50,4 @@ class Outcome:
 class Executor(Protocol):
     """Runs into `out`. Finished runs are found, broken ones continued, and a failed run never stops the others."""
 
-    def run(self, configs: Sequence[RunConfig], out: Path, watcher: Watcher, stop: Stop) -> Outcome: ...
+    def run(self, configs: Sequence[RunConfig], out: Path, on_event_for: OnEventFor, stop: Stop) -> Outcome: ...

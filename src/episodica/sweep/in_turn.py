@@ -10,17 +10,17 @@ from episodica.config import RunConfig
 from episodica.engine.run import run_one
 from episodica.errors import InputError, Interrupted
 from episodica.records.run import ERROR_LOG
-from episodica.sweep.executor import Outcome, Stop, Watcher
+from episodica.sweep.executor import OnEventFor, Outcome, Stop
 
 
 @dataclass(frozen=True)
 class InTurn:
-    def run(self, configs: Sequence[RunConfig], out: Path, watcher: Watcher, stop: Stop) -> Outcome:
+    def run(self, configs: Sequence[RunConfig], out: Path, on_event_for: OnEventFor, stop: Stop) -> Outcome:
         outcome = Outcome()
         for config in configs:
-            watch = watcher(config)
+            on_event = on_event_for(config)
             try:
-                outcome.note(config, run_one(config, out, watch, stop))
+                outcome.note(config, run_one(config, out, on_event, stop))
             except Interrupted:
                 outcome.interrupted = True
                 break
@@ -30,5 +30,5 @@ class InTurn:
                         (out / config.run_id / ERROR_LOG).write_text(traceback.format_exc())
                 outcome.note(config, error)
                 with suppress(Interrupted):  # nobody listens any more
-                    watch({"event": "failed", "run": config.run_id})
+                    on_event({"event": "failed", "run": config.run_id})
         return outcome

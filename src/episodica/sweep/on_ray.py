@@ -15,13 +15,13 @@ from typing import Any, Literal, get_args
 from uuid import uuid4
 
 from episodica.config import RunConfig
-from episodica.engine.trainer import Tell
+from episodica.engine.trainer import OnEvent
 from episodica.errors import InputError, not_installed
-from episodica.records.files import remove_leftovers
+from episodica.files.atomic import remove_leftovers
 from episodica.records.results import Results
 from episodica.records.run import ERROR_LOG, RunFolder
-from episodica.sweep.courier import Piece, Sender, keep_only, receive
-from episodica.sweep.executor import Outcome, Stop, Watcher
+from episodica.sweep.executor import OnEventFor, Outcome, Stop
+from episodica.sweep.folder_sync import Piece, Sender, keep_only, receive
 
 SECONDS_BETWEEN_LOOKS = 0.2
 OBJECT_STORE = 256 * 2**20  # bytes, for events and pieces of files
@@ -50,7 +50,7 @@ class OnRay:
         if self.disk not in get_args(Disk):
             raise InputError(f"disk = {self.disk}: workers write to {', '.join(get_args(Disk))}")
 
-    def run(self, configs: Sequence[RunConfig], out: Path, watcher: Watcher, stop: Stop) -> Outcome:
+    def run(self, configs: Sequence[RunConfig], out: Path, on_event_for: OnEventFor, stop: Stop) -> Outcome:
         threads = max(config.threads or 1 for config in configs)
         if threads > self.cpus:
             raise InputError(f"{threads} threads on {self.cpus} CPUs of a run: ask for as many with --cpus")
@@ -60,16 +60,16 @@ class OnRay:
                 done = _finished(config, out)
             except InputError as error:
                 outcome.note(config, error)
-                watcher(config)({"event": "failed", "run": config.run_id})
+                on_event_for(config)({"event": "failed", "run": config.run_id})
                 continue
             if done is None:
                 waiting.append(config)
             else:
-                watcher(config)({"event": "found", "run": config.run_id})
+                on_event_for(config)({"event": "found", "run": config.run_id})
                 outcome.note(config, done)
         if waiting:
             with self._cluster() as ray, _signed(out.absolute()) as sign:
-                Sweep(self, ray, out.absolute(), sign, outcome).work(waiting, watcher, stop)
+                Sweep(self, ray, out.absolute(), sign, outcome).work(waiting, on_event_for, stop)
         return outcome.in_order_of(configs)
 
     @contextmanager
@@ -114,7 +114,7 @@ class Job:
     """A run and the worker that has it."""
 
     config: RunConfig
-    tell: Tell
+    on_event: OnEvent
     worker: Any = None
     node: str | None = None  # on which a worker has begun it
     begun: bool = False  # by the worker of the moment
@@ -131,10 +131,10 @@ class Sweep:
     sign: str
     outcome: Outcome
 
-    def work(self, configs: Sequence[RunConfig], watcher: Watcher, stop: Stop) -> None:
+    def work(self, configs: Sequence[RunConfig], on_event_for: OnEventFor, stop: Stop) -> None:
         """All runs are handed over at once, and start when there is room: a cluster that grows sees what is needed."""
         self.exchange = _new_exchange(self.ray)
-        self.jobs = {config.run_id: Job(config, watcher(config)) for config in configs}
+        self.jobs = {config.run_id: Job(config, on_event_for(config)) for config in configs}
         answers = {self._hand_over(job): job for job in self.jobs.values()}
         asked = False
         while answers:
@@ -191,7 +191,7 @@ class Sweep:
             (event,) = what
             if event["event"] == "started":
                 job.begun, job.node = True, event["node"]
-            job.tell(event)
+            job.on_event(event)
 
     def _take(self, answer: Any, job: Job, asked: bool) -> bool:
         """Note the verdict on a run; true where its worker was lost and another one shall have it."""
@@ -209,7 +209,7 @@ class Sweep:
                 return False
             job.losses += 1
             if job.losses <= self.how.losses:
-                job.tell({"event": "notice", "text": f"its worker was lost; another one continues ({job.losses})"})
+                job.on_event({"event": "notice", "text": f"its worker was lost; another one continues ({job.losses})"})
                 return True
             self._fail(job, RuntimeError(f"its workers were lost {job.losses} times ({type(error).__name__})"))
             return False
@@ -219,7 +219,7 @@ class Sweep:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / ERROR_LOG).write_text(traceback.format_exc())
         self.outcome.note(job.config, error)
-        job.tell({"event": "failed", "run": job.config.run_id})
+        job.on_event({"event": "failed", "run": job.config.run_id})
 
 
 def _finished(config: RunConfig, out: Path) -> Results | None:

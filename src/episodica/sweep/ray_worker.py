@@ -16,9 +16,9 @@ from ray.exceptions import RayError
 from episodica.config import RunConfig, resolve
 from episodica.engine.device import keep_freed_memory
 from episodica.errors import Interrupted
-from episodica.records.files import remove_leftovers
-from episodica.sweep.courier import Piece, Sender, own_folder, progress, receive
+from episodica.files.atomic import remove_leftovers
 from episodica.sweep.executor import Outcome, Verdict
+from episodica.sweep.folder_sync import Piece, Sender, own_folder, progress, receive
 from episodica.sweep.in_turn import InTurn
 
 SECONDS_BETWEEN_LOOKS = 0.5  # at whether the user wants to stop
@@ -53,7 +53,7 @@ class Line:
         self._looked = time.monotonic()
         self._hear(all_but=MOST_IN_FLIGHT)
 
-    def tell(self, event: Mapping[str, Any]) -> None:
+    def on_event(self, event: Mapping[str, Any]) -> None:
         self.say(("event", dict(event)))
 
     def stop(self) -> bool:
@@ -88,11 +88,11 @@ class Worker:
         config = resolve(order.tree)
         line = Line(exchange, config.run_id)
         node = ray.get_runtime_context().get_node_id()
-        line.tell({"event": "started", "host": socket.gethostname(), "process": os.getpid(), "node": node})
+        line.on_event({"event": "started", "host": socket.gethostname(), "process": os.getpid(), "node": node})
         if line.arrived():
             return None
         if order.disk == "shared" or (order.disk == "auto" and (order.out / order.sign).exists()):
-            outcome = InTurn().run([config], order.out, lambda config: line.tell, line.stop)
+            outcome = InTurn().run([config], order.out, lambda config: line.on_event, line.stop)
         else:
             outcome = _run_on_own_disk(order, config, line)
         line.arrived()
@@ -126,12 +126,12 @@ def _run_on_own_disk(order: Order, config: RunConfig, line: Line) -> Outcome:
         for piece in sender.changed():
             line.say(("piece", *piece))
 
-    def tell(event: Mapping[str, Any]) -> None:
-        line.tell(event)
+    def on_event(event: Mapping[str, Any]) -> None:
+        line.on_event(event)
         if event["event"] == "session" and event["session"] > 1:  # the one before has ended, and is saved
             send()
 
-    outcome = InTurn().run([config], out, lambda config: tell, line.stop)
+    outcome = InTurn().run([config], out, lambda config: on_event, line.stop)
     remove_leftovers(folder)
     send()
     line.say(("names", list(sender.files())))

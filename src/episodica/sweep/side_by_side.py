@@ -20,9 +20,9 @@ import torch
 
 from episodica.config import RunConfig, resolve
 from episodica.engine.device import keep_freed_memory, pick_device
-from episodica.engine.trainer import Tell
+from episodica.engine.trainer import OnEvent
 from episodica.errors import Interrupted
-from episodica.sweep.executor import Executor, Outcome, Stop, Watcher
+from episodica.sweep.executor import Executor, OnEventFor, Outcome, Stop
 from episodica.sweep.in_turn import InTurn
 
 SECONDS_BETWEEN_LOOKS = 0.2  # at whether the user wants to stop
@@ -49,7 +49,7 @@ def processes_for(configs: Sequence[RunConfig], cores: int, memory: int) -> int:
 class Worker(NamedTuple):
     config: RunConfig
     process: BaseProcess
-    tell: Tell
+    on_event: OnEvent
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class SideBySide:
     processes: int
     threads: int = 1
 
-    def run(self, configs: Sequence[RunConfig], out: Path, watcher: Watcher, stop: Stop) -> Outcome:
+    def run(self, configs: Sequence[RunConfig], out: Path, on_event_for: OnEventFor, stop: Stop) -> Outcome:
         context = get_context("spawn")
         asked, waiting, outcome = context.Event(), list(configs), Outcome()
         working: dict[Connection, Worker] = {}
@@ -72,7 +72,7 @@ class SideBySide:
                     process = context.Process(target=_work, args=(config.tree(), out, self.threads, theirs, asked))
                     process.start()
                     theirs.close()
-                    working[ours] = Worker(config, process, watcher(config))
+                    working[ours] = Worker(config, process, on_event_for(config))
                 for ready in wait(list(working), SECONDS_BETWEEN_LOOKS):
                     assert isinstance(ready, Connection)
                     if _hear(ready, working[ready], outcome):
@@ -95,10 +95,10 @@ def _hear(connection: Connection, worker: Worker, outcome: Outcome) -> bool:
         worker.process.join()
         error = RuntimeError(f"its process ended with code {worker.process.exitcode}; run the same command again")
         outcome.note(worker.config, error)
-        worker.tell({"event": "failed", "run": worker.config.run_id})
+        worker.on_event({"event": "failed", "run": worker.config.run_id})
         return True
     if isinstance(said, Mapping):
-        worker.tell(said)
+        worker.on_event(said)
         return False
     outcome.note(worker.config, said)
     return True
@@ -110,12 +110,12 @@ def _work(tree: dict[str, Any], out: Path, threads: int, connection: Connection,
     keep_freed_memory()
     torch.set_num_threads(threads)
 
-    def tell(event: Mapping[str, Any]) -> None:
+    def on_event(event: Mapping[str, Any]) -> None:
         try:
             connection.send(dict(event))
         except OSError:  # nobody listens any more
             raise Interrupted from None
 
-    outcome = InTurn().run([resolve(tree)], out, lambda config: tell, asked.is_set)
+    outcome = InTurn().run([resolve(tree)], out, lambda config: on_event, asked.is_set)
     with suppress(OSError):
         connection.send(outcome.verdict())

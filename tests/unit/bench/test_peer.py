@@ -8,12 +8,12 @@ import torch
 from PIL import Image
 
 from episodica.bench.peer import PeerLoop, Pictures, Transform, in_memory, loaded, rows_of
-from episodica.bench.scene import DEFAULT, STILL, EngineLoop, Scene, available_kernels
+from episodica.bench.workload import DEFAULT, STILL, EngineLoop, Workload, available_kernels
 from episodica.config.sections import AugmentConfig
 from episodica.data import augment
 from episodica.rng import generator
 
-SCENE = Scene(size=16)
+SCENE = Workload(size=16)
 
 
 @pytest.mark.parametrize("kernels", available_kernels())

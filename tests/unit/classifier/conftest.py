@@ -13,7 +13,7 @@ from episodica.classifier.state import ModelState, StateRecord
 from episodica.config import RunConfig, resolve
 from episodica.data.glyph_drawing import draw
 from episodica.engine.checkpoint import module_tensors
-from episodica.engine.problem import new_learner
+from episodica.engine.experiment import new_learner
 
 SIZE, CLASSES, PER_CLASS = 16, 14, 12
 

@@ -18,7 +18,7 @@ from episodica.config import RunConfig
 from episodica.data.sampling import draw_episodes
 from episodica.engine.checkpoint import Checkpoints, Progress, module_tensors
 from episodica.engine.evaluate import examine
-from episodica.engine.problem import Problem, new_learner
+from episodica.engine.experiment import Experiment, new_learner
 from episodica.errors import InputError
 from episodica.learners.learner import Learner
 from episodica.learners.protonet import ProtoNet
@@ -92,22 +92,22 @@ def test_what_is_exported_answers_as_the_recogniser_does(
 
 
 def test_the_classifier_of_a_run_is_the_one_that_was_evaluated(
-    make_config: Callable[..., RunConfig], problem: Problem, tmp_path: Path
+    make_config: Callable[..., RunConfig], experiment: Experiment, tmp_path: Path
 ) -> None:
     config = make_config({"method.name": "icarl", "data.size": 16, "eval.queries": 2, "kernels": "torch"})
     learner = new_learner(config, torch.device("cpu")).eval()
     with RunFolder(tmp_path, config) as run:
         progress = Progress(session=0, step=0, ended=True, events=0, seconds_train=0)
         Checkpoints(run.checkpoints).save(progress, module_tensors("learner", learner))
-    (name, shape, expected), *_ = examine(learner, replace(problem, config=config), 0)
+    (name, shape, expected), *_ = examine(learner, replace(experiment, config=config), 0)
     g = generator("evaluation", config.eval.seed, name, shape.way, shape.shots)
-    episodes = draw_episodes(problem.stream.unseen, shape, g)
+    episodes = draw_episodes(experiment.stream.unseen, shape, g)
     labels = torch.arange(shape.way).repeat_interleave(shape.queries)
 
     def accuracies(what: Exportable) -> list[float]:
         few_shot, found = FewShot(what.encoder(), what.temperature), []
         for rows in episodes.rows:
-            images = problem.store.read(rows.flatten()).permute(0, 3, 1, 2).unflatten(0, rows.shape) / 255
+            images = experiment.store.read(rows.flatten()).permute(0, 3, 1, 2).unflatten(0, rows.shape) / 255
             answers = few_shot(images[:, : shape.shots], images[:, shape.shots :].flatten(0, 1)).argmax(1)
             found.append(float((answers == labels).float().mean()))
         return found

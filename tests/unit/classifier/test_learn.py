@@ -10,30 +10,30 @@ import pytest
 from PIL import Image
 
 from episodica import FewShotClassifier, InputError
+from episodica.classifier.class_folders import read_classes
 from episodica.classifier.images import pixels
 from episodica.classifier.learn import learn
 from episodica.classifier.model_folder import ModelFolder
+from episodica.classifier.options import LearnOptions, Share, fitting_size
 from episodica.classifier.plan import Call, plan_call
 from episodica.classifier.state import ModelState
-from episodica.classifier.support import read_classes
-from episodica.classifier.wishes import Share, Wishes, fitting_size
 from episodica.errors import Interrupted
 
 QUICK = {"data.size": 16, "train.episodes": 2, "device": "cpu", "kernels": "torch"}
 LATER = {key: value for key, value in QUICK.items() if key != "data.size"}
 
 
-def _call(model: Path, images: Path, **wishes) -> Call:
+def _call(model: Path, images: Path, **options) -> Call:
     folder = ModelFolder(model)
-    overrides = (LATER if folder.exists else QUICK) | wishes.pop("overrides", {})
-    base = wishes.pop("base", None)
-    return plan_call(folder, read_classes(images), Wishes(epochs=1, overrides=overrides, **wishes), base)
+    overrides = (LATER if folder.exists else QUICK) | options.pop("overrides", {})
+    base = options.pop("base", None)
+    return plan_call(folder, read_classes(images), LearnOptions(epochs=1, overrides=overrides, **options), base)
 
 
-def _learn(model: Path, images: Path, **wishes) -> ModelState:
+def _learn(model: Path, images: Path, **options) -> ModelState:
     folder = ModelFolder(model)
     with folder.writing():
-        return learn(folder, _call(model, images, **wishes), lambda event: None)
+        return learn(folder, _call(model, images, **options), lambda event: None)
 
 
 def _kept(state: ModelState) -> dict[str, tuple[int, int]]:
@@ -65,7 +65,7 @@ def test_each_call_is_a_session_and_earlier_folders_are_not_needed(model, write_
 
 def test_held_out_images_are_never_trained_on_and_count_in_the_budget(model, write_classes):
     images = write_classes("first", {"a": 0, "b": 1, "c": 2, "d": 3})
-    material = _call(model, images, budget=40).material
+    material = _call(model, images, budget=40).session_data
     trained = {row for rows in material.new.values() for row in rows}
     aside = {row for rows in material.held_out.values() for row in rows}
     assert len(aside) == 4 * 2
@@ -80,14 +80,14 @@ def test_held_out_images_are_never_trained_on_and_count_in_the_budget(model, wri
 def test_of_ten_classes_two_stay_unseen_and_are_known_all_the_same(model, write_classes):
     images = write_classes("first", {f"c{c}": c for c in range(10)}, count=6)
     call = _call(model, images)
-    unseen = {call.material.names[c] for c in call.material.unseen}
+    unseen = {call.session_data.names[c] for c in call.session_data.unseen}
     assert len(unseen) == 2
-    assert not set(call.material.new) & set(call.material.unseen)
+    assert not set(call.session_data.new) & set(call.session_data.unseen)
     state = _learn(model, images)
     assert {stored.name for stored in state.record.of_kind("unseen")} == unseen
     assert len(state.recogniser().known) == 10
     assert state.history[-1].measured.unseen is not None  # type: ignore[union-attr]
-    assert len(_call(model, write_classes("second", {"x": 11, "y": 12})).material.unseen) == 0
+    assert len(_call(model, write_classes("second", {"x": 11, "y": 12})).session_data.unseen) == 0
 
 
 def test_a_class_that_came_before_is_refused_or_merged(model, write_classes):
@@ -96,9 +96,9 @@ def test_a_class_that_came_before_is_refused_or_merged(model, write_classes):
     with pytest.raises(InputError, match=r'"a" came before: rename it .* --existing merge'):
         _call(model, again)
     call = _call(model, again, existing="merge")
-    numbers = {name: i for i, name in enumerate(call.material.names)}
-    assert list(call.material.past) == [numbers["b"]]
-    assert len(call.material.new[numbers["a"]]) == 8 + 12  # exemplars, and all new images: two are held out already
+    numbers = {name: i for i, name in enumerate(call.session_data.names)}
+    assert list(call.session_data.past) == [numbers["b"]]
+    assert len(call.session_data.new[numbers["a"]]) == 8 + 12  # exemplars, and all new images: two are held out already
     state = _learn(model, again, existing="merge")
     assert _kept(state) == dict.fromkeys("abc", (8, 2))
 
@@ -106,7 +106,7 @@ def test_a_class_that_came_before_is_refused_or_merged(model, write_classes):
 def test_a_merged_class_neither_trains_on_held_out_images_nor_doubles_exemplars(model, write_classes, glyphs):
     state = _learn(model, write_classes("first", {"a": 0, "b": 1}, count=8), keep=10)
     again = write_classes("again", {"a": 0, "b": 1})  # the same eight drawings of each, and four more
-    material = _call(model, again, existing="merge").material
+    material = _call(model, again, existing="merge").session_data
     vault = ModelFolder(model).vault
     for stored in state.classes:
         rows = material.new[material.names.index(stored.name)]
@@ -147,7 +147,9 @@ def test_a_model_can_go_on_where_all_or_all_but_one_of_its_classes_were_forgotte
 def test_another_models_weights_can_be_the_start(model, write_classes, tmp_path):
     images = write_classes("first", {"a": 0, "b": 1})
     origin = _learn(model, images)
-    call = plan_call(ModelFolder(tmp_path / "other"), read_classes(images), Wishes(overrides=LATER), ModelFolder(model))
+    call = plan_call(
+        ModelFolder(tmp_path / "other"), read_classes(images), LearnOptions(overrides=LATER), ModelFolder(model)
+    )
     assert call.start.keys() == origin.weights.keys()
     assert call.config.image_size == 16
     with pytest.raises(InputError, match="--from is for a new model"):
@@ -177,8 +179,8 @@ def test_work_that_began_with_other_weights_is_dropped(model, write_classes, tmp
     _learn(other, images, overrides={"seed": 7})
 
     def began_with(base: Path) -> list[str]:
-        wishes = Wishes(epochs=1, overrides=LATER)
-        call = plan_call(ModelFolder(new), read_classes(images), wishes, ModelFolder(base))
+        options = LearnOptions(epochs=1, overrides=LATER)
+        call = plan_call(ModelFolder(new), read_classes(images), options, ModelFolder(base))
         return _notices(new, call, interrupted=True)
 
     assert began_with(model) == []
@@ -220,7 +222,7 @@ def test_fine_tuning_neither_replays_nor_distils(model, write_classes):
 
 
 @pytest.mark.parametrize(
-    ("wishes", "message"),
+    ("options", "message"),
     [
         ({"keep": 3, "budget": 9}, "give one of them"),
         ({"keep": 1}, "at least 2"),
@@ -234,9 +236,9 @@ def test_fine_tuning_neither_replays_nor_distils(model, write_classes):
         ({"overrides": {"shape.way": "many"}}, "shape.way"),
     ],
 )
-def test_what_cannot_be_is_refused_before_anything_is_written(wishes, message, model, write_classes):
+def test_what_cannot_be_is_refused_before_anything_is_written(options, message, model, write_classes):
     with pytest.raises(InputError, match=message):
-        _call(model, write_classes("first", {"a": 0, "b": 1, "c": 2}), **wishes)
+        _call(model, write_classes("first", {"a": 0, "b": 1, "c": 2}), **options)
     assert not model.exists()
 
 

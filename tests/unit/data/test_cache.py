@@ -10,7 +10,7 @@ import pytest
 
 from episodica.data import cache
 from episodica.data.cache import cache_folder
-from episodica.data.folder import Folder
+from episodica.data.image_folder import Folder
 from episodica.errors import InputError
 from unit.data.layouts import class_folders, picture, write_png
 

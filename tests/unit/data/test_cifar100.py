@@ -4,7 +4,7 @@ import pytest
 from episodica.config import resolve
 from episodica.config.flat import nest
 from episodica.data.cifar100 import CIFAR100
-from episodica.engine.problem import split_of
+from episodica.engine.experiment import split_of
 from episodica.errors import InputError
 from unit.data.layouts import cifar, dump, nested, packed, picture
 

@@ -4,8 +4,8 @@ import pytest
 from filelock import FileLock
 
 from episodica.data.cache import scratch_folder
-from episodica.data.folder import Folder
 from episodica.data.housekeeping import clear, entries
+from episodica.data.image_folder import Folder
 from episodica.data.mini_imagenet import MiniImageNet
 from episodica.errors import InputError
 from unit.data.layouts import class_folders, mini_tables

@@ -8,7 +8,7 @@ from episodica.data import dataset as dataset_module
 from episodica.data import inspection
 from episodica.data.cifar100 import CIFAR100
 from episodica.data.dataset import silent
-from episodica.data.folder import Folder
+from episodica.data.image_folder import Folder
 from episodica.data.inspection import contact_sheets, describe_split, inspect
 from episodica.data.mini_imagenet import MiniImageNet
 from episodica.data.splits import make_split

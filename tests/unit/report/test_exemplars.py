@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from episodica.engine.problem import load_problem
+from episodica.engine.experiment import load_experiment
 from episodica.report.aggregate import Line, lines
 from episodica.report.content import Part
 from episodica.report.exemplars import exemplar_parts, load_as_run
@@ -19,9 +19,9 @@ from unit.report.conftest import GLYPHS
 def kept(make_run, tmp_path: Path) -> tuple[Line, dict[str, Path]]:
     """A run that keeps two training images of each class, as it would have written them."""
     config, results = make_run("erd", **{**GLYPHS, "memory.per_class": 4})
-    problem = load_problem(config)
-    rows = {c: rows[:2].tolist() for pool in problem.stream.train for c, rows in pool.by_class().items()}
-    (tmp_path / "split.json").write_text(json.dumps({"hash": problem.split.hash}))
+    experiment = load_experiment(config)
+    rows = {c: rows[:2].tolist() for pool in experiment.stream.train for c, rows in pool.by_class().items()}
+    (tmp_path / "split.json").write_text(json.dumps({"hash": experiment.split.hash}))
     (tmp_path / "exemplars.json").write_text(json.dumps({"classes": {c: {"rows": r} for c, r in rows.items()}}))
     return lines([(config, results)])[0], {config.run_id: tmp_path}
 
@@ -29,8 +29,8 @@ def kept(make_run, tmp_path: Path) -> tuple[Line, dict[str, Path]]:
 def test_a_strip_a_class_in_the_order_of_arrival(kept: tuple[Line, dict[str, Path]]):
     line, where = kept
     (part,) = exemplar_parts([line], where, allowed=True)
-    problem = load_problem(line.config)
-    arrived = [problem.class_names[c] for pool in problem.stream.train for c in pool.by_class()]
+    experiment = load_experiment(line.config)
+    arrived = [experiment.class_names[c] for pool in experiment.stream.train for c in pool.by_class()]
     assert [strip.name for strip in part.strips] == arrived
     image = Image.open(BytesIO(b64decode(part.strips[0].image.split(",")[1])))
     assert image.size == (2 * 16 + 2, 16)

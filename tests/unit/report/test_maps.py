@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from episodica.engine.problem import load_problem, new_learner
+from episodica.engine.experiment import load_experiment, new_learner
 from episodica.report import maps
 from episodica.report.aggregate import lines
 from episodica.report.content import Part
@@ -22,12 +22,12 @@ def mapped(make_run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callabl
         where, classes = {}, {}
         runs = [make_run(method, **{**GLYPHS, "stream.seed": order}) for method, order in made]
         for config, _ in runs:
-            problem = load_problem(config)
-            names = [problem.class_names[c] for c in problem.stream.unseen.by_class()]
+            experiment = load_experiment(config)
+            names = [experiment.class_names[c] for c in experiment.stream.unseen.by_class()]
             classes[config.stream.seed] = ", ".join(f"{i}: {name}" for i, name in enumerate(names, start=1))
             where[config.run_id] = tmp_path / config.run_id
             where[config.run_id].mkdir()
-            (where[config.run_id] / "split.json").write_text(json.dumps({"hash": problem.split.hash}))
+            (where[config.run_id] / "split.json").write_text(json.dumps({"hash": experiment.split.hash}))
         untrained = new_learner(runs[0][0], torch.device("cpu")).eval()
         monkeypatch.setattr(maps, "load_learner", lambda folder, session: untrained)
         return maps.map_part(lines(runs), where, "maps", asked=True), classes

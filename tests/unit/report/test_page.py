@@ -11,7 +11,7 @@ from episodica.report.cells import Cell, Row, Table
 from episodica.report.content import Part, Picture, Report, Section, Strip
 from episodica.report.figures.canvas import GROUND, INK, for_page, save
 from episodica.report.figures.curves import curves
-from episodica.report.html import html
+from episodica.report.formats.html import html
 
 HOSTILE = "<script>alert('x')</script>\"><img src=x onerror=alert(1)> & ünï_cøde=1"
 

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from episodica.errors import InputError
-from episodica.records.comparison import Run
-from episodica.records.files import write_json
+from episodica.files.atomic import write_json
+from episodica.report.comparison import Run
 from episodica.report.paired import paired, paired_table
 from episodica.report.settings import by_setting
 from episodica.rng import generator

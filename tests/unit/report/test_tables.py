@@ -8,10 +8,10 @@ import pytest
 
 from episodica.report.aggregate import lines
 from episodica.report.cells import Cell, Row, Table, shown
-from episodica.report.csv import as_csv
-from episodica.report.latex import escape, latex
-from episodica.report.markdown import escape as markdown_escape
-from episodica.report.markdown import markdown
+from episodica.report.formats.csv import as_csv
+from episodica.report.formats.latex import escape, latex
+from episodica.report.formats.markdown import escape as markdown_escape
+from episodica.report.formats.markdown import markdown
 from episodica.report.tables import accuracy_table, forgetting_table
 
 HOSTILE = '=cmd|"/c" <script>alert(1)</script> & 50%_$x^{\\input{/etc/passwd}} ~#\n| new'

@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 
-from episodica.serve.guard import App
+from episodica.web.guard import App
 
 
 class Asker:

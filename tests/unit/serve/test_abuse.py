@@ -24,9 +24,9 @@ from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.recogniser import Recogniser
 from episodica.serve import uploads
 from episodica.serve.app import guarded
-from episodica.serve.guard import App
 from episodica.serve.limits import BodyLimit, Limits
 from episodica.serve.uploads import Refusal, checked_name, shown_name
+from episodica.web.guard import App
 from unit.serve.conftest import Client, png
 
 GOOD = png(np.zeros((8, 8, 3), np.uint8))

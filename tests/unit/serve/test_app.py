@@ -11,7 +11,7 @@ import torch
 
 from episodica.classifier.model_folder import ModelFolder
 from episodica.serve.app import guarded
-from episodica.serve.desk import Snapshot
+from episodica.serve.worker import Snapshot
 from unit.serve.conftest import Client, png
 
 

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from episodica.classifier.model_folder import ModelFolder
 from episodica.serve.app import guarded
-from episodica.serve.guard import App
+from episodica.web.guard import App
 
 schemathesis = pytest.importorskip("schemathesis")
 from schemathesis import GenerationMode, openapi  # noqa: E402

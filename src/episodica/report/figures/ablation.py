@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from episodica.records.comparison import METRICS
 from episodica.report.ablation import Ablation
 from episodica.report.aggregate import Line
+from episodica.report.comparison import METRICS
 from episodica.report.figures.canvas import INK, colours, grid, styled
 from episodica.report.figures.curves import legend, panel
 

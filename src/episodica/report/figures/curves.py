@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from episodica.config import RunConfig
-from episodica.records.comparison import METRICS
 from episodica.report.aggregate import Line
+from episodica.report.comparison import METRICS
 from episodica.report.figures.canvas import colours, grid, styled
 
 ARRANGED = ("seen", "meta_test")

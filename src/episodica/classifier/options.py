@@ -1,0 +1,195 @@
+"""What people may ask of a call to learn, and what follows from their images where they ask for nothing."""
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from io import BytesIO
+from math import ceil
+from pathlib import Path
+from statistics import median
+from typing import Any, Literal
+
+import numpy as np
+from PIL import Image
+
+from episodica.classifier.state import StateRecord
+from episodica.config import RunConfig, resolve
+from episodica.config.flat import nest
+from episodica.data.decode import Encoded
+from episodica.errors import InputError
+
+SIZES = (32, 48, 64, 84)  # pixels of a side
+LOOKED_AT = 200  # images whose size is looked up
+WAY, SHOTS, QUERIES = 5, 5, 15  # at most
+EPISODES = 50  # steps of an epoch
+VIEWS = 60  # times that a session draws each image on average, within these limits of epochs
+EPOCHS = (10, 200)
+KEEP = 20
+HELD_OUT_SHARE, HELD_OUT_MOST = 5, 10  # one kept image in so many is held out, at most so many of a class
+ENOUGH_CLASSES, UNSEEN_SHARE, UNSEEN_MOST = 10, 5, 10  # from so many classes on, one in so many stays unseen
+FIXED = ("backbone", "learner", "data", "augment")  # sections that the first call decides
+ELSEWHERE = {
+    "method.name": "choose the method with --method erd or --method ft",
+    "train.epochs": "use --epochs",
+    "memory.per_class": "use --keep, which counts held-out images too",
+    "memory.total": "use --budget, which counts held-out images too",
+    "stream": "there is one task a call",
+    "eval": "a model is measured on the images that it holds out",
+    "scale": "use --epochs",
+}
+
+Method = Literal["erd", "ft"]
+Existing = Literal["merge", "refuse"]
+
+
+@dataclass(frozen=True)
+class LearnOptions:
+    keep: int | None = None  # images of each class
+    budget: int | None = None  # images of all classes together
+    method: Method = "erd"
+    existing: Existing = "refuse"
+    epochs: int | None = None
+    unseen: int | None = None  # classes of the first call to hold out of training
+    overrides: Mapping[str, Any] = field(default_factory=dict)  # any field of the config, by its path
+
+    def __post_init__(self) -> None:
+        if self.keep is not None and self.budget is not None:
+            raise InputError("--keep is a number for each class and --budget one for all: give one of them")
+        for name, value, least in (("keep", self.keep, 2), ("budget", self.budget, 4), ("epochs", self.epochs, 1)):
+            if value is not None and value < least:
+                raise InputError(f"--{name} {value}: it must be at least {least}")
+
+    def with_budget_of(self, record: StateRecord | None) -> "LearnOptions":
+        """Where nothing is asked for, what was asked for before."""
+        if self.keep is not None or self.budget is not None:
+            return self
+        return replace(self, keep=KEEP) if record is None else replace(self, keep=record.keep, budget=record.budget)
+
+
+@dataclass(frozen=True)
+class Share:
+    """How many images each class may leave behind: exemplars and, within the number, held-out ones."""
+
+    images: int
+
+    @classmethod
+    def of(cls, options: LearnOptions, classes: int) -> "Share":
+        if options.budget is None:
+            return cls(options.keep or KEEP)
+        share = options.budget // classes
+        if share < 2:
+            raise InputError(
+                f"--budget {options.budget} leaves {share} images for each of {classes} classes, and a class needs 2: "
+                f"raise it to at least {2 * classes}"
+            )
+        return cls(share)
+
+    @property
+    def held_out(self) -> int:
+        return min(self.images // HELD_OUT_SHARE, HELD_OUT_MOST)
+
+    def held_out_of(self, available: int) -> int:
+        """A class with few images keeps them for training."""
+        return min(self.held_out, available // 4)
+
+
+def unseen_classes(options: LearnOptions, classes: int) -> int:
+    """How many classes of a first call are held out of training."""
+    if options.unseen is None:
+        return min(classes // UNSEEN_SHARE, UNSEEN_MOST) if classes >= ENOUGH_CLASSES else 0
+    if options.unseen == 1 or classes - options.unseen < 2:
+        raise InputError(
+            f"--unseen {options.unseen} of {classes} classes: hold out none or at least 2, and leave at least 2 to "
+            "learn"
+        )
+    return options.unseen
+
+
+def fitting_size(images: Iterable[Encoded]) -> int:
+    """The size nearest to the median of the images' shorter sides."""
+    sides = [side for side in map(_shorter_side, images) if side]
+    middle = median(sides) if sides else SIZES[-1]
+    return min(SIZES, key=lambda size: abs(size - middle))
+
+
+def a_few(images: Sequence[Encoded]) -> Sequence[Encoded]:
+    return images[:: ceil(len(images) / LOOKED_AT) or 1]
+
+
+def _shorter_side(image: Encoded) -> int | None:
+    """From the header alone; what cannot be read is reported where it is decoded."""
+    if isinstance(image, np.ndarray):
+        return min(image.shape[:2])
+    if isinstance(image, Image.Image):
+        return min(image.size)
+    try:
+        file = image if isinstance(image, Path) else BytesIO(image)
+        with warnings.catch_warnings(action="ignore"), Image.open(file) as picture:
+            return min(picture.size)
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+        return None
+
+
+@dataclass(frozen=True)
+class Amount:
+    """What there is to learn from."""
+
+    new: int  # classes
+    past: int  # classes with exemplars
+    images: int  # of the new classes, to train on
+    fewest: int  # of a class to train on, exemplars of past classes included
+
+
+def settings(
+    amount: Amount, options: LearnOptions, memory: Mapping[str, int], model: Mapping[str, Any], size: int, seed: int
+) -> RunConfig:
+    """The config of a call. `model` holds the sections that an earlier call has decided, or nothing."""
+    given = options.overrides
+    _refuse_misplaced(given, decided=bool(model))
+    way = _number(given, "shape.way", min(WAY, amount.new + (amount.past if options.method == "erd" else 0)))
+    shots = _number(given, "shape.shots", min(SHOTS, max(1, amount.fewest // 3)))
+    queries = _number(given, "shape.queries", min(QUERIES, max(1, amount.fewest - shots)))
+    flat = {
+        "data.name": "folder",
+        "data.size": size,
+        **memory,
+        "shape.way": way,
+        "shape.shots": shots,
+        "shape.queries": queries,
+        "train.episodes": EPISODES,
+        "seed": seed,
+        **_method(options.method, amount, way),
+    }
+    epoch = way * (shots + queries) * _number(given, "train.episodes", EPISODES)
+    least, most = EPOCHS
+    flat["train.epochs"] = options.epochs or min(most, max(least, ceil(VIEWS * amount.images / epoch)))
+    tree = nest({**flat, **given})
+    config = resolve({**tree, **{section: model[section] for section in FIXED if section in model}})
+    if config.learner.name != "protonet":
+        raise InputError(f"--learner.name {config.learner.name}: a model's classes are points; use protonet")
+    return config
+
+
+def _refuse_misplaced(given: Mapping[str, Any], *, decided: bool) -> None:
+    for path in given:
+        section = path.split(".")[0]
+        if decided and section in FIXED:
+            raise InputError(f"--{path} was decided when the model was made: leave it out, or make a new model")
+        remedy = ELSEWHERE.get(path) or ELSEWHERE.get(section)
+        if remedy:
+            raise InputError(f"--{path} cannot be set here: {remedy}")
+
+
+def _number(given: Mapping[str, Any], path: str, otherwise: int) -> int:
+    """What was asked for, or what follows from the images; the config refuses what is no number at all."""
+    value = given.get(path)
+    return value if isinstance(value, int) and value > 0 else otherwise
+
+
+def _method(method: Method, amount: Amount, way: int) -> dict[str, Any]:
+    """Fine-tuning is ERD without past classes and distillation, bit for bit; so it leaves exemplars behind as well."""
+    if method == "ft":
+        return {"method.name": "erd", "method.p": 0, "method.lambda_m": 0, "method.lambda_e": 0}
+    share_of_past = max(1, way - amount.new) / way
+    alone = {"method.lambda_e": 0} if amount.past == 1 else {}  # an exemplar episode takes two classes
+    return {"method.name": "erd", "method.p": share_of_past, **alone}

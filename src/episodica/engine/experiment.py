@@ -1,0 +1,113 @@
+"""What a config stands for before anything is trained: images, split, stream, and a freshly initialised learner."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from episodica.config import RunConfig
+from episodica.data import augment
+from episodica.data.cache import Arrays, OnProgress
+from episodica.data.dataset import Dataset, silent
+from episodica.data.sampling import MIN_WAY
+from episodica.data.splits import Split, make_split
+from episodica.data.store import ImageStore
+from episodica.data.stream import TaskStream
+from episodica.engine.device import pick_device
+from episodica.errors import InputError
+from episodica.learners.learner import Learner
+from episodica.memory import Memory
+from episodica.methods.method import Method
+from episodica.rng import seeded
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    config: RunConfig
+    store: ImageStore
+    split: Split
+    stream: TaskStream  # as the method takes it: joint merges the tasks
+    class_names: tuple[str, ...]
+    device: torch.device
+
+    def pixels(self, rows: Tensor) -> Tensor:
+        """Any images as evaluation sees them; training goes through the gate of `Access` instead."""
+        return augment.plain(self.store.read(rows).to(self.device), self.config.augment)
+
+
+def load_experiment(config: RunConfig, on_progress: OnProgress = silent) -> Experiment:
+    device = pick_device(config.device)
+    dataset: Dataset = config.data.build()
+    arrays = dataset.load(on_progress)
+    split = split_of(config, dataset, arrays)
+    method: Method = config.method.build()
+    stream = TaskStream.of(split)
+    if method.merges_tasks:
+        stream = stream.merged()
+    stream.check(config.training_shape, config.evaluation_shapes)
+    if method.replays:
+        _check_memory(config, stream, method.least_exemplars(config.training_shape))
+    store = ImageStore(arrays.images)
+    assert store.size == (dataset.size or dataset.native_size), f"{dataset.name} gives images of {store.size} px"
+    return Experiment(config, store, split, stream, arrays.class_names, device)
+
+
+def split_of(config: RunConfig, dataset: Dataset, arrays: Arrays) -> Split:
+    asked = config.stream
+    if arrays.unseen is not None and asked.unseen_classes not in (None, len(arrays.unseen)):
+        raise InputError(
+            f"stream.unseen_classes = {asked.unseen_classes}: the split files of this {dataset.name} name "
+            f"{len(arrays.unseen)} unseen classes; leave the option out"
+        )
+    counts = np.bincount(arrays.labels)
+    return make_split(
+        arrays.labels,
+        tasks=asked.tasks,
+        order=asked.order,
+        seed=asked.seed,
+        test_per_class=asked.test_per_class or dataset.test_per_class(counts),
+        unseen=arrays.unseen or asked.unseen_classes or dataset.unseen_classes(len(counts)),
+        validation=asked.validation_classes,
+        fingerprint=arrays.fingerprint,
+        groups=arrays.groups,
+        names=arrays.class_names,
+    )
+
+
+def new_learner(config: RunConfig, device: torch.device) -> Learner:
+    with seeded("initialisation", config.seed):
+        learner: Learner = config.learner.build(backbone=config.backbone.build())
+        learner.build_for(config.image_size)
+        config.method.build().adapt(learner)
+    return learner.to(device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+
+def new_method(config: RunConfig, device: torch.device) -> Method:
+    with seeded("method", config.seed):
+        method: Method = config.method.build()
+    return method.to(device)
+
+
+def _check_memory(config: RunConfig, stream: TaskStream, needed: int) -> None:
+    """Before any training: the memory must be able to fill an episode in every later session."""
+    past = sum(len(pool) for pool in stream.train[:-1])
+    if not past:
+        return
+    fewest = Memory(config.memory_rules).smallest(past)
+    if fewest < needed:
+        raise InputError(
+            f"{config.shape.shots}-shot {config.method.name} needs at least {needed} exemplars a class, but the memory "
+            f"leaves {fewest} for each of {past} past classes: raise memory.per_class or memory.total, or lower "
+            "shape.shots"
+        )
+
+
+def notices(config: RunConfig, stream: TaskStream) -> list[str]:
+    """What a user should know about settings that do nothing, and about how the questions meet the data."""
+    said = [f"{path} does nothing for {config.method.name}" for path in config.ignored]
+    smallest = min(len(pool) for pool in (*stream.test, stream.unseen))
+    widest = max(shape.way for shape in config.evaluation_shapes)
+    if smallest < widest:
+        said.append(f"a test pool has {smallest} classes: its {widest}-way questions are {max(smallest, MIN_WAY)}-way")
+    return said

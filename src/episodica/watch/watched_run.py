@@ -1,0 +1,219 @@
+"""One run folder, followed: what changed since the last look is read, and nothing is ever written or locked."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import ValidationError
+
+from episodica.config.flat import flatten
+from episodica.records.results import Session
+from episodica.records.run import ERROR_LOG
+from episodica.watch.run_events import RunEvents, finite_row
+from episodica.watch.tail import Lines, Stamp, read_some
+from episodica.watch.time_left import Schedule, done, seconds_left
+
+State = Literal["running", "finished", "interrupted", "failed", "waiting"]
+STILL = 60.0  # seconds without a movement after which a run whose lock we cannot see counts as stopped
+MOST_CONFIG, MOST_RESULTS, MOST_ERROR = 1 << 16, 1 << 24, 1 << 13  # bytes
+DEEPEST_CONFIG = 12
+
+
+LOADER = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """The config as it is written, understood or not; nothing where it is not like what we write."""
+    try:
+        text = read_some(path, MOST_CONFIG)
+        tree = yaml.load(text, LOADER) if _is_simple(text) else {}
+    except (OSError, ValueError, yaml.YAMLError):
+        return {}
+    return tree if isinstance(tree, dict) else {}
+
+
+def _is_simple(text: bytes) -> bool:
+    """Without references, a few of which can stand for very much, and not nested until the parser gives up."""
+    depth = 0
+    for event in yaml.parse(text, LOADER):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if isinstance(event, yaml.AliasEvent) or depth > DEEPEST_CONFIG:
+            return False
+    return True
+
+
+class WatchedRun:
+    """Everything that the page shows of a run."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.folder, self.name = folder, name
+        self.events = RunEvents()
+        self.config: dict[str, Any] = {}
+        self.schedule: Schedule | None = None
+        self.state: State = "waiting"
+        self.moved = float("-inf")  # when, on the clock of `refresh`
+        self.changed = 0.0  # when, as seconds since 1970
+        self._lines = Lines(folder / "events.jsonl")
+        self._stamps: dict[str, Stamp | None] = {}
+        self._status: str | None = None
+        self._rows: dict[int, Session] = {}  # of results.json, for folders without events
+        self._locked = self._let_go = False
+
+    def refresh(self, now: float, wall: float, locked: bool) -> bool:
+        """Look again, with the time on a clock that never jumps and on the wall; whether anything changed."""
+        before, moved = self.state, self._read_events()
+        changed = [
+            moved,
+            self._when_changed("config.yaml", self._read_config),
+            self._when_changed("results.json", self._read_results),
+            self._when_changed(ERROR_LOG, lambda path: None),
+        ]
+        if any(changed):
+            self._note_movement(now, wall)
+        self._let_go = not locked and (self._locked or (self._let_go and not moved))
+        self._locked = locked
+        self.state = self._state(now)
+        return any(changed) or self.state != before
+
+    def _read_events(self) -> bool:
+        anew, lines = self._lines.fresh()
+        if anew:
+            self.events = RunEvents()
+        for line in lines:
+            self.events.feed(line)
+        return anew or bool(lines)
+
+    def _when_changed(self, name: str, read: Any) -> bool:
+        stamp = Stamp.of(self.folder / name)
+        if name in self._stamps and stamp == self._stamps[name]:
+            return False
+        appeared = stamp is not None or name in self._stamps
+        self._stamps[name] = stamp
+        read(self.folder / name)
+        return appeared
+
+    def _read_config(self, path: Path) -> None:
+        self.config = read_config(path)
+        self.schedule = None
+
+    def _read_results(self, path: Path) -> None:
+        try:
+            found = json.loads(read_some(path, MOST_RESULTS))
+            rows = [finite_row(row) for row in found["sessions"]]
+            self._status, self._rows = str(found["status"]), {row.session: row for row in rows}
+        except (OSError, ValueError, KeyError, TypeError, ValidationError, RecursionError):
+            self._status, self._rows = None, {}
+
+    def _note_movement(self, now: float, wall: float) -> None:
+        times = [path.changed / 1e9 for path in (self._lines.stamp, *self._stamps.values()) if path is not None]
+        self.changed = max(times, default=0.0)
+        first_look = self.moved == float("-inf")
+        self.moved = now - max(wall - self.changed, 0.0) if first_look else now
+
+    def _state(self, now: float) -> State:
+        if self._status == "finished":
+            return "finished"
+        if self._locked:
+            return "running"
+        events, results = self._lines.stamp, self._stamps["results.json"]
+        ended = self._let_go or (
+            self._status in ("interrupted", "failed")
+            and events is not None
+            and results is not None
+            and events.changed <= results.changed
+        )
+        if events is not None and now - self.moved < STILL and not ended and self._stamps[ERROR_LOG] is None:
+            return "running"
+        if self._stamps[ERROR_LOG] is not None or self._status == "failed":
+            return "failed"
+        return "waiting" if events is None and self._status is None else "interrupted"
+
+    @property
+    def rows(self) -> dict[int, Session]:
+        return self.events.rows or self._rows
+
+    def plan(self) -> None:
+        """Work out the schedule, which takes a moment; only a run that is not finished needs it."""
+        self.schedule = Schedule.of(self.config) or Schedule(self._tasks, 0)
+
+    @property
+    def needs_plan(self) -> bool:
+        return self.schedule is None and self.state != "finished" and bool(self.config)
+
+    @property
+    def _tasks(self) -> int:
+        tasks = self._section("stream").get("tasks")
+        return tasks if isinstance(tasks, int) else 0
+
+    def _section(self, name: str) -> Mapping[str, Any]:
+        section = self.config.get(name)
+        return section if isinstance(section, Mapping) else {}
+
+    def _name_in(self, section: str) -> str:
+        return _text(self._section(section).get("name", ""))
+
+    def summary(self) -> dict[str, Any]:
+        events, rows = self.events, [self.rows[session] for session in sorted(self.rows)]
+        shape = self._section("shape")
+        ours = self.schedule if self.state != "finished" else None
+        return {
+            "name": self.name,
+            "state": self.state,
+            "phase": events.phase,
+            "method": self._name_in("method"),
+            "dataset": self._name_in("data"),
+            "backbone": self._name_in("backbone"),
+            "learner": self._name_in("learner"),
+            "way": _text(shape.get("way", "?")),
+            "shots": _text(shape.get("shots", "?")),
+            "seed": _text(self.config.get("seed", "?")),
+            "scale": _text(self.config.get("scale", "?")),
+            "bound": bool(rows) and rows[0].session == 1 and len(rows[0].per_task) > 1,
+            "tasks": self._tasks,
+            "session": events.session or len(rows),
+            "sessions": len(rows) if self.state == "finished" else (ours or Schedule(self._tasks, 0)).sessions,
+            "step": events.step,
+            "steps": ours.steps if ours else None,
+            "done": 1.0 if self.state == "finished" else done(events, ours) if ours and ours.steps else None,
+            "left": seconds_left(events, ours) if ours and ours.steps and self.state == "running" else None,
+            "speed": _brief(events.speed),
+            "loss": {name: _brief(value) for name, value in events.loss.items()},
+            "trained": sum(row.seconds_train for row in rows)
+            + (events.seconds if events.session not in self.rows else 0),
+            "curves": {
+                "session": [row.session for row in rows],
+                "meta_test": [[_brief(row.meta_test.mean), _brief(row.meta_test.ci95)] for row in rows],
+                "seen": [[_brief(row.seen.mean), _brief(row.seen.ci95)] for row in rows],
+                "forgetting": [_brief(row.forgetting) for row in rows],
+            },
+            "changed": self.changed,
+        }
+
+    def detail(self) -> dict[str, Any]:
+        events = self.events
+        return {
+            **self.summary(),
+            "series": {name: [(at, _brief(y)) for at, y in series.points()] for name, series in events.terms.items()},
+            "starts": events.starts,
+            "notices": [*events.notices, *([f"{events.damaged} damaged lines were skipped"] if events.damaged else [])],
+            "events": list(events.lines),
+            "error": self._error(),
+            "config": {path: "none" if value is None else _text(value) for path, value in flatten(self.config).items()},
+        }
+
+    def _error(self) -> str | None:
+        try:
+            return read_some(self.folder / ERROR_LOG, MOST_ERROR, last=True).decode("utf-8", "replace")
+        except OSError:
+            return None
+
+
+def _brief(value: float | None) -> float | None:
+    """As many digits as a curve can show: hundreds of runs are sent often."""
+    return None if value is None else float(f"{value:.5g}")
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, default=str) if isinstance(value, list | bool) else str(value)
