@@ -28,10 +28,10 @@ def make_relation_net():
 
 @pytest.mark.parametrize(("form", "shots"), [("pairs", 1), ("pairs", 2), ("mean", 1), ("sum", 1)])
 @pytest.mark.parametrize("values", [1, 2**24])
-def test_answers_are_those_of_the_learner(make_relation_net, problem, stream, form, shots, values, monkeypatch):
+def test_answers_are_those_of_the_learner(make_relation_net, experiment, stream, form, shots, values, monkeypatch):
     monkeypatch.setattr(pair_table, "VALUES_AT_ONCE", values)
     learner, rows = make_relation_net(form), stream.unseen.images()
-    embeddings = Embeddings.of(rows, embed_all(learner, rows, problem.pixels))
+    embeddings = Embeddings.of(rows, embed_all(learner, rows, experiment.pixels))
     episodes = draw_episodes(stream.unseen, Shape(3, shots, 2, episodes=5), generator("questions"))
     with torch.no_grad():
         table = PairTable.of(learner, embeddings)
@@ -49,9 +49,9 @@ def test_a_table_is_made_where_the_episodes_relate_more_pairs(make_relation_net,
     assert not worthwhile(learner, 500, 5, shape)
 
 
-def test_accuracies_are_the_same_with_and_without(make_relation_net, problem, stream, monkeypatch):
+def test_accuracies_are_the_same_with_and_without(make_relation_net, experiment, stream, monkeypatch):
     learner, rows = make_relation_net("pairs"), stream.unseen.images()
-    embeddings = Embeddings.of(rows, embed_all(learner, rows, problem.pixels))
+    embeddings = Embeddings.of(rows, embed_all(learner, rows, experiment.pixels))
 
     def found() -> list[float]:
         shape = Shape(3, 2, 2, episodes=40)

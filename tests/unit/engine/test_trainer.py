@@ -20,14 +20,14 @@ OFTEN, SELDOM = (
 
 
 @pytest.fixture
-def chosen(problem, make_config, make_access, tmp_path, monkeypatch):
+def chosen(experiment, make_config, make_access, tmp_path, monkeypatch):
     """How one of three sessions of so many steps computes with this augmentation."""
     monkeypatch.setattr(trainer, "Forward", lambda *_, **how: how)
 
     def choose(steps: int, session: int = 1, bn: str = "joint", **augment: Any) -> Any:
         changes = {f"augment.{name}": value for name, value in augment.items()}
         config = make_config({"train.epochs": 1, "train.episodes": steps, "train.bn": bn, **changes})
-        one = Trainer(replace(problem, config=config), RunFolder(tmp_path, config), lambda _: None, lambda: False)
+        one = Trainer(replace(experiment, config=config), RunFolder(tmp_path, config), lambda _: None, lambda: False)
         access = make_access(**augment)
         one.session = session
         assert len(access.rows) == IMAGES

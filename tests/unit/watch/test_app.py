@@ -36,9 +36,9 @@ def test_the_page_and_its_files(ask, path):
 
 
 def test_every_file_that_the_page_asks_for_is_served():
-    for name in FILES.values():
-        asked = re.findall(r"""(?:src|href)="/([^"]+)"|from '\./([^']+)'""", (PAGES / name).read_text())
-        assert {first or second for first, second in asked} <= set(FILES.values()), name
+    for file in FILES.values():
+        asked = re.findall(r"""(?:src|href)="/([^"]+)"|from '\./([^']+)'""", file.read_text())
+        assert {first or second for first, second in asked} <= {served.name for served in FILES.values()}, file
 
 
 def test_nothing_of_the_page_parses_html_or_asks_others():
