@@ -23,7 +23,7 @@ from episodica.config.sections import AugmentConfig
 from episodica.data.splits import Split, make_split
 from episodica.data.store import ImageStore
 from episodica.data.stream import TaskStream
-from episodica.engine.access import Access
+from episodica.engine.access import SessionAccess
 from episodica.engine.checkpoint import module_tensors
 from episodica.engine.experiment import Experiment, new_learner
 from episodica.learners.learner import Learner
@@ -132,10 +132,10 @@ def pools(stream: TaskStream) -> Pools:
 
 
 @pytest.fixture
-def make_access(store: ImageStore, pools: Pools, learner: Learner) -> Callable[..., Access]:
-    def make(**how: Any) -> Access:
+def make_access(store: ImageStore, pools: Pools, learner: Learner) -> Callable[..., SessionAccess]:
+    def make(**how: Any) -> SessionAccess:
         rng = partial(generator, 0)
-        return Access(store, AugmentConfig(**how), torch.device("cpu"), pools, rng, learner, None)
+        return SessionAccess(store, AugmentConfig(**how), torch.device("cpu"), pools, rng, learner, None)
 
     return make
 

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from conformance.tiny import tiny
 from episodica.data.stream import TaskStream
-from episodica.engine.access import Access
 from episodica.engine.experiment import load_experiment
 from episodica.engine.run import run_one
+from episodica.methods.access import Access
 from episodica.methods.erd import ERD
 from episodica.methods.method import Method, Step
 from episodica.rng import StepGenerators

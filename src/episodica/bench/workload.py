@@ -13,7 +13,7 @@ from torch import Tensor
 from episodica.config import RunConfig, resolve
 from episodica.config.sections import AugmentConfig
 from episodica.data.store import ImageStore
-from episodica.engine.access import Access
+from episodica.engine.access import SessionAccess
 from episodica.engine.experiment import new_learner
 from episodica.engine.forward import Forward, frozen
 from episodica.engine.fused.accelerate import accelerate
@@ -100,7 +100,7 @@ class EngineLoop:
         assert computing == kernels, computing
         teacher = frozen(learner)
         rng = partial(generator, 0)
-        self.access = Access(workload.store, workload.how, CPU, workload.pools, rng, learner, teacher)
+        self.access = SessionAccess(workload.store, workload.how, CPU, workload.pools, rng, learner, teacher)
         self.forward = Forward(self.access, learner, teacher, split_bn=False, cache=not workload.how.random)
         self.optimizer = workload.method.optimizer(list(learner.parameters()), workload.config.train)
 

@@ -11,11 +11,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from episodica.config import RunConfig, sections
-from episodica.data.cache import cache_folder
 from episodica.data.dataset import FileDataset, NotThere
 from episodica.data.housekeeping import Entry, entries
 from episodica.data.inspection import Inspection
 from episodica.errors import InputError
+from episodica.files.cache_folder import cache_folder
 from episodica.registry import components, settings_of
 from episodica.sweep.recipe import packaged_recipes
 

@@ -12,11 +12,11 @@ from episodica.cli.catalogue import amount, cache_report, data_table, inspection
 from episodica.cli.overrides import Tokens, parse
 from episodica.cli.screen import BAD_INPUT, OK, app, reading_bar, say, screen
 from episodica.config import RunConfig
-from episodica.data.cache import cache_folder
 from episodica.data.housekeeping import clear
 from episodica.data.inspection import contact_sheets, describe_split, inspect
 from episodica.engine.experiment import split_of
 from episodica.errors import InputError
+from episodica.files.cache_folder import cache_folder
 from episodica.registry import find
 from episodica.sweep.grid import plan
 from episodica.sweep.recipe import Recipe, packaged_recipes

@@ -6,7 +6,6 @@ of the decoded content: it stays the same when a set is moved, copied or archive
 """
 
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from filelock import FileLock
 from episodica.data.decode import Unreadable, decode_in_parallel
 from episodica.errors import InputError
 from episodica.files.atomic import remove_leftovers, write_atomically, write_text
+from episodica.files.cache_folder import cache_folder
 
 FORMAT = 1
 OF_THE_DISK = {EACCES, EDQUOT, EFBIG, EIO, ENOSPC, EROFS, ESTALE}  # errors that say nothing about what lies on it
@@ -57,12 +57,6 @@ class Arrays:
     fingerprint: str  # of the content
     unseen: tuple[int, ...] | None = None
     groups: tuple[int, ...] | None = None
-
-
-def cache_folder() -> Path:
-    """`EPISODICA_CACHE`, or the user's cache folder."""
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return Path(os.environ.get("EPISODICA_CACHE") or base / "episodica")
 
 
 def load_or_build(

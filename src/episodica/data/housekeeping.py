@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from filelock import FileLock, Timeout
 
-from episodica.data.cache import cache_folder, in_cache
+from episodica.data.cache import in_cache
+from episodica.files.cache_folder import cache_folder
 
 _OURS = re.compile(r"(.+)-\d+px-[0-9a-f]{16}|unpacked-\w+")  # nothing else is removed, whatever the folder is
 

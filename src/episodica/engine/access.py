@@ -8,24 +8,25 @@ from episodica.data import augment
 from episodica.data.store import ImageStore
 from episodica.engine.embedder import embed_all
 from episodica.learners.learner import Learner
+from episodica.methods.access import Access
 from episodica.rng import Generators
 from episodica.types import Pools
 
 
-class Access:
-    """What a method may use besides its pools: guarded images, embeddings of them, and draws."""
+class SessionAccess(Access):
+    """The `Access` of one session: the rows of its pools are permitted, and no others."""
 
     def __init__(
         self,
         store: ImageStore,
-        how: AugmentConfig,
+        augmentation: AugmentConfig,
         device: torch.device,
         pools: Pools,
         rng: Generators,
         learner: Learner,
         teacher: Learner | None,
     ) -> None:
-        self._store, self._how, self._device = store, how, device
+        self._store, self._augmentation, self._device = store, augmentation, device
         self._permitted = torch.zeros(len(store), dtype=torch.bool)
         self._permitted[pools.seen.images()] = True
         self.rng = rng
@@ -57,15 +58,15 @@ class Access:
         return self._store.read(rows).to(self._device)
 
     def augmented(self, rows: Tensor, g: torch.Generator) -> Tensor:
-        return augment.augmented(self.images(rows), self._how, g)
+        return augment.augmented(self.images(rows), self._augmentation, g)
 
     def views(self, rows: Tensor, draws: augment.Draws) -> Tensor:
-        return augment.view(self.images(rows), self._how, draws)
+        return augment.view(self.images(rows), self._augmentation, draws)
 
     def embed(self, learner: Learner, rows: Tensor) -> Tensor:
         """Evaluation-mode embeddings of images as they are. [M, *E]"""
-        return embed_all(learner, rows, lambda chunk: augment.plain(self.images(chunk), self._how))
+        return embed_all(learner, rows, lambda chunk: augment.plain(self.images(chunk), self._augmentation))
 
     def embed_for_choice(self, learner: Learner, rows: Tensor) -> Tensor:
         """The same on the view on which exemplars are chosen."""
-        return embed_all(learner, rows, lambda chunk: augment.centred(self.images(chunk), self._how))
+        return embed_all(learner, rows, lambda chunk: augment.centred(self.images(chunk), self._augmentation))

@@ -8,7 +8,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from episodica.engine.access import Access
+from episodica.engine.access import SessionAccess
 from episodica.engine.embedder import Embeddings
 from episodica.engine.views import KeptEmbeddings, ViewBank
 from episodica.learners.learner import Learner
@@ -36,7 +36,7 @@ class Forward:
 
     def __init__(
         self,
-        access: Access,
+        access: SessionAccess,
         learner: Learner,
         teacher: Learner | None,
         *,

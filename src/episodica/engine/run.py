@@ -40,7 +40,7 @@ def run_one(config: RunConfig, out: Path, on_event: OnEvent, stop: Callable[[], 
 
 def train_to_the_end(experiment: Experiment, folder: RunFolder, on_event: OnEvent, stop: Callable[[], bool]) -> Trainer:
     """Train from the folder's last checkpoint, or from the start where it has none, to the end of the stream."""
-    folder.claim_split(experiment.split, experiment.class_names)
+    folder.claim_split(experiment.split.hash, experiment.split.to_json(experiment.class_names))
     trainer = Trainer(experiment, folder, on_event, stop)
     config, notices = experiment.config, []
     trainer.learner.backbone.reduced = reduced_precision(config.precision, experiment.device)

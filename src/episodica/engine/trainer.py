@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from episodica.engine import checkpoint
-from episodica.engine.access import Access
+from episodica.engine.access import SessionAccess
 from episodica.engine.checkpoint import Checkpoints, Progress
 from episodica.engine.embedder import VALUES_KEPT
 from episodica.engine.evaluate import examine
@@ -74,7 +74,7 @@ class Trainer:
         if tensors and teacher is not None:
             checkpoint.restore_module("learner", teacher, self.checkpoints.at_end_of(self.session - 1))
         store, how, device = self.experiment.store, self.config.augment, self.experiment.device
-        access = Access(store, how, device, pools, rng, self.learner, teacher)
+        access = SessionAccess(store, how, device, pools, rng, self.learner, teacher)
         if not tensors:
             self._tell("session", classes=len(pools.current), memory=len(self.memory))
             self.method.begin(access, pools)
@@ -99,7 +99,7 @@ class Trainer:
     def steps(self) -> int:
         return self.method.steps(self.epochs * self.config.train.episodes, self.config.training_shape)
 
-    def _forward(self, access: Access, teacher: Learner | None) -> Forward:
+    def _forward(self, access: SessionAccess, teacher: Learner | None) -> Forward:
         """The old model's embeddings are kept where images have few views, and that is worth it."""
         bn, how = self.config.train.bn, self.config.augment
         bank = ViewBank(access, how.views, access.rng("engine.views")) if how.random and how.views else None
@@ -114,7 +114,7 @@ class Trainer:
             bank=bank,
         )
 
-    def _worth_keeping(self, views: int, access: Access, teacher: Learner) -> bool:
+    def _worth_keeping(self, views: int, access: SessionAccess, teacher: Learner) -> bool:
         """Whether a view is drawn once on average, and there is room for the embeddings of all."""
         drawn = self.steps * self.config.training_shape.images
         return views <= drawn and views * access.embed(teacher, access.rows[:1]).numel() <= VALUES_KEPT

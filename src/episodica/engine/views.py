@@ -8,7 +8,7 @@ import torch
 from torch import Generator, Tensor
 
 from episodica.data.augment import Draws
-from episodica.engine.access import Access
+from episodica.engine.access import SessionAccess
 from episodica.engine.embedder import CHUNK, folded
 from episodica.learners.learner import Learner
 
@@ -16,7 +16,7 @@ from episodica.learners.learner import Learner
 class ViewBank:
     """View v of the i-th permitted image has the number i * each + v."""
 
-    def __init__(self, access: Access, each: int, g: Generator) -> None:
+    def __init__(self, access: SessionAccess, each: int, g: Generator) -> None:
         self._access, self._each, self._rows = access, each, access.rows
         self._place = torch.full((int(self._rows.max()) + 1,), -1)
         self._place[self._rows] = torch.arange(len(self._rows))

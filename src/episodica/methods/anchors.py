@@ -5,8 +5,8 @@ from collections.abc import Collection
 import torch
 from torch import Tensor
 
-from episodica.engine.access import Access
 from episodica.learners.learner import Learner
+from episodica.methods.access import Access
 from episodica.methods.method import Step
 from episodica.rng import StepGenerators
 from episodica.types import Pool

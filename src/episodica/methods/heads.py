@@ -3,7 +3,7 @@
 import torch
 from torch import Generator, Tensor
 
-from episodica.engine.access import Access
+from episodica.methods.access import Access
 
 
 def features(access: Access, rows: Tensor) -> Tensor:

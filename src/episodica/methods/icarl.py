@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from torch.optim import SGD, Optimizer
 
 from episodica.config.sections import TrainConfig
-from episodica.engine.access import Access
 from episodica.learners.learner import Learner
+from episodica.methods.access import Access
 from episodica.methods.batches import NO_EPISODES, arrived, batch_steps, draw_batch
 from episodica.methods.heads import features, uniform
 from episodica.methods.method import Method, Step, require_vectors

@@ -12,8 +12,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from episodica.engine.access import Access
 from episodica.learners.learner import Learner
+from episodica.methods.access import Access
 from episodica.methods.anchors import alignment, class_means, sampled
 from episodica.methods.method import Method, Step, current_episodes, meta_term, require_vectors
 from episodica.rng import StepGenerators

@@ -9,8 +9,8 @@ from torch.optim import Adam, Optimizer
 
 from episodica.config.sections import TrainConfig
 from episodica.data.sampling import draw_episodes
-from episodica.engine.access import Access
 from episodica.learners.learner import Learner
+from episodica.methods.access import Access
 from episodica.registry import Component
 from episodica.rng import StepGenerators
 from episodica.types import Batch, Embedded, EmbeddedBatch, Episodes, Pools, Shape

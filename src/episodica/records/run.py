@@ -14,7 +14,6 @@ import yaml
 from filelock import FileLock, Timeout
 
 from episodica.config import RunConfig, resolve
-from episodica.data.splits import Split
 from episodica.errors import FolderInUse, InputError
 from episodica.files.atomic import remove_leftovers, write_atomically, write_json, write_text
 from episodica.records.results import Results
@@ -81,18 +80,18 @@ class RunFolder:
     def write_results(self, results: Results) -> None:
         self.write("results.json", results.to_json())
 
-    def claim_split(self, split: Split, class_names: Sequence[str]) -> None:
+    def claim_split(self, split_hash: str, text: str) -> None:
         """Write the split, or make sure that what is there is the one that the data gives now."""
         path = self.path / "split.json"
         if not path.exists():
-            return write_text(path, split.to_json(class_names))
+            return write_text(path, text)
         try:
             found = json.loads(path.read_text())["hash"]
         except (ValueError, KeyError, TypeError):
             raise InputError(f"{path} is damaged: restore it, or take another --out") from None
-        if found != split.hash:
+        if found != split_hash:
             raise InputError(
-                f"{self.path} was begun on another split ({found}) than this data gives ({split.hash}): the images "
+                f"{self.path} was begun on another split ({found}) than this data gives ({split_hash}): the images "
                 "differ; use the original data.root, or another --out"
             )
         return None

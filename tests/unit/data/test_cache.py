@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from episodica.data import cache
-from episodica.data.cache import cache_folder
 from episodica.data.image_folder import Folder
 from episodica.errors import InputError
+from episodica.files.cache_folder import cache_folder
 from unit.data.layouts import class_folders, picture, write_png
 
 SIZE = 16

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from episodica.config.sections import AugmentConfig
 from episodica.data import augment
-from episodica.engine.access import Access
+from episodica.engine.access import SessionAccess
 from episodica.learners.protonet import ProtoNet
 from episodica.models.conv4 import Conv4
 from episodica.rng import generator, seeded
@@ -27,7 +27,7 @@ def test_the_current_task_and_the_memory_can_be_read(make_access, pools, store):
 def test_every_other_row_is_refused(store, stream, data):
     past = Pool.of({c: rows[:2] for c, rows in stream.train[0].by_class().items()})
     pools = Pools(stream.train[1], past)
-    access = Access(store, AugmentConfig(), CPU, pools, generator, LEARNER, None)
+    access = SessionAccess(store, AugmentConfig(), CPU, pools, generator, LEARNER, None)
     permitted = access.rows.tolist()
     forbidden = sorted(set(range(-len(store), len(store))) - set(permitted))
     rows = data.draw(st.lists(st.sampled_from(permitted), max_size=5))

@@ -5,6 +5,7 @@ from copy import deepcopy
 import pytest
 import torch
 
+from episodica.config.sections import AugmentConfig
 from episodica.data import augment
 from episodica.engine import views
 from episodica.engine.forward import Forward
@@ -31,7 +32,9 @@ def view_by_hand(access, number: int):
     """Row and random numbers of a view, looked up in plain lists."""
     rows = sorted(access.rows.tolist())
     numbers = torch.rand(8, EACH * len(rows), generator=generator("bank"))[:, number : number + 1]
-    return augment.view(access.images(torch.tensor([rows[number // EACH]])), access._how, augment.Draws(*numbers))[0]
+    return augment.view(access.images(torch.tensor([rows[number // EACH]])), AugmentConfig(), augment.Draws(*numbers))[
+        0
+    ]
 
 
 def test_a_view_is_always_the_same_and_belongs_to_its_image(access, bank):

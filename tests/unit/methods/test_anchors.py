@@ -11,10 +11,10 @@ from torch import Tensor
 
 from episodica.config.sections import AugmentConfig
 from episodica.data import augment
-from episodica.engine.access import Access
 from episodica.learners.learner import Learner
 from episodica.learners.protonet import ProtoNet
 from episodica.learners.relationnet import RelationNet
+from episodica.methods.access import Access
 from episodica.methods.eiml import EIML
 from episodica.methods.ft import FT
 from episodica.methods.ida import IDA

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from episodica.config.sections import TrainConfig
+from episodica.config.sections import AugmentConfig, TrainConfig
 from episodica.data import augment
-from episodica.engine.access import Access
 from episodica.learners.learner import Learner
 from episodica.learners.protonet import ProtoNet
+from episodica.methods.access import Access
 from episodica.methods.icarl import ICaRL
 from episodica.methods.method import Step
 from episodica.methods.podnet import PODNet, pod_spatial, similarities
@@ -160,7 +160,7 @@ def test_ucir_imprints_new_classes_at_their_mean_direction(
     network, length = deepcopy(learner).eval(), learned.norm(dim=1).mean()
     with torch.no_grad():
         for weight, rows in zip(method.weight, pools.current.by_class().values(), strict=True):
-            images = augment.plain(access.images(rows), access._how)
+            images = augment.plain(access.images(rows), AugmentConfig())
             mean = torch.stack([normalize(network.embed(x[None])[0], dim=0) for x in images]).mean(0)
             torch.testing.assert_close(weight, normalize(mean, dim=0) * length, atol=1e-5, rtol=1e-4)
 
@@ -298,6 +298,6 @@ def test_podnet_starts_new_proxies_at_images_of_their_class(
     network, length = deepcopy(learner).eval(), before.norm(dim=-1).mean()
     with torch.no_grad():
         for proxies, rows in zip(method.weight[len(before) :], pools.current.by_class().values(), strict=True):
-            known = normalize(network.embed(augment.plain(access.images(rows), access._how))) * length
+            known = normalize(network.embed(augment.plain(access.images(rows), AugmentConfig()))) * length
             assert (torch.cdist(proxies, known).amin(1) < 1e-4).all()
             assert len(proxies.unique(dim=0)) == 4

@@ -17,7 +17,7 @@ from hashlib import blake2b
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from episodica.data.cache import cache_folder
+from episodica.files.cache_folder import cache_folder
 
 SOURCES = tuple(Path(__file__).with_name(name) for name in ("first_block.cpp", "later_block.cpp", "vectors.h"))
 # Predictive commoning would carry pixels from one step of a loop to the next, in registers that the sums need.
