@@ -369,3 +369,9 @@ def test_a_component_defined_again_takes_the_place_of_the_first():
         define(default)
         config = resolve({"method": {"name": "late"}})
         assert config.tree()["method"]["strength"] == default
+
+
+def test_a_stream_cannot_stop_after_its_end():
+    assert resolve({"stream": {"tasks": 4, "sessions": 4}}).stream.learned == 4
+    with pytest.raises(InputError, match=r"sessions = 5 is more than the stream has tasks \(4\)"):
+        resolve({"stream": {"tasks": 4, "sessions": 5}})

@@ -1,7 +1,7 @@
 """The fixed sections of the config tree: what every run can set, whatever its components."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -22,6 +22,8 @@ Ways = Annotated[tuple[Annotated[int, Field(ge=2)], ...], BeforeValidator(_one_o
 class StreamConfig(Section):
     tasks: int = Field(default=16, ge=1)
     """number of tasks in which the stream classes arrive"""
+    sessions: int | None = Field(default=None, ge=1)
+    """stop after this many of them, with the classes of the others never seen; by default after the last"""
     order: Literal["seeded", "natural", "grouped"] = "seeded"
     """a seeded permutation of the classes, label order (the released split), or group after group, seeded"""
     seed: int = Field(default=0, ge=0)
@@ -32,6 +34,17 @@ class StreamConfig(Section):
     """classes held out for meta-test; by default the paper's number for the data set"""
     validation_classes: int = Field(default=0, ge=0)
     """last classes of the stream that stand in for the meta-test ones, which stay untouched: for choosing settings"""
+
+    @property
+    def learned(self) -> int:
+        """Tasks that are trained on."""
+        return self.tasks if self.sessions is None else self.sessions
+
+    @model_validator(mode="after")
+    def _stop_within(self) -> Self:
+        if self.learned > self.tasks:
+            raise ValueError(f"sessions = {self.sessions} is more than the stream has tasks ({self.tasks})")
+        return self
 
 
 class ShapeConfig(Section):
@@ -108,7 +121,7 @@ class TrainConfig(Section):
     parts: int = Field(default=4, ge=1)
     """equal parts of a session's schedule"""
     bn: Literal["joint", "split", "released"] = "joint"
-    """batch-norm: all images of a step together, each support and query set apart, or split in session 1 only"""
+    """batch-norm: a step's images together, each support and query set apart, or as the authors' script for it"""
     log_every: int = Field(default=10, ge=1)
     """steps between two lines of events.jsonl"""
     checkpoint_seconds: float = Field(default=30, ge=0)

@@ -134,6 +134,12 @@ class RunConfig(Section):
         chosen = self.eval.centroids
         return (self.method.component.centroids if chosen == "auto" else chosen) == "normalised"  # type: ignore[attr-defined]
 
+    def splits_batch_norm(self, session: int) -> bool:
+        """Whether each support and query set is normalised apart in a session (counted from 0)."""
+        if self.train.bn != "released":
+            return self.train.bn == "split"
+        return session == 0 or self.method.component.released_bn == "split"  # type: ignore[attr-defined]
+
     @property
     def ignored(self) -> list[str]:
         """Fields that were set although they do nothing for the method."""

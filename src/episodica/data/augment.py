@@ -67,14 +67,15 @@ def plain(images: Tensor, how: AugmentConfig) -> Tensor:
 
 
 def centred(images: Tensor, how: AugmentConfig) -> Tensor:
-    """The view on which exemplars are chosen: the plain one or, with `centre`, the middle of a larger one."""
+    """The view on which exemplars are chosen: the plain one or, with `centre`, the middle of a larger one, enlarged
+    bilinearly, as the released code does."""
     if not how.centre:
         return plain(images, how)
     size = size_seen(images, how)
     larger = round(size * 92 / 84)
     start = (larger - size) // 2
     middle = slice(start, start + size)
-    return normalised(resized(unit(images), larger)[..., middle, middle], how)
+    return normalised(resized(unit(images), larger, "bilinear")[..., middle, middle], how)
 
 
 def size_seen(images: Tensor, how: AugmentConfig) -> int:
@@ -138,11 +139,11 @@ def unit(images: Tensor) -> Tensor:
     return images.permute(0, 3, 1, 2).to(torch.float32, memory_format=torch.contiguous_format).div_(255)
 
 
-def resized(x: Tensor, size: int) -> Tensor:
+def resized(x: Tensor, size: int, kernel: str = "bicubic") -> Tensor:
     if x.shape[-1] == size:
         return x
     # When enlarging, `antialias` smooths nothing but selects PIL's cubic kernel (a = -0.5, not -0.75).
-    return F.interpolate(x, size=(size, size), mode="bicubic", antialias=True).clamp_(0, 1)
+    return F.interpolate(x, size=(size, size), mode=kernel, antialias=True).clamp_(0, 1)
 
 
 def normalised(x: Tensor, how: AugmentConfig) -> Tensor:

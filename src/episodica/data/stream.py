@@ -22,6 +22,10 @@ class TaskStream:
         train, test = (tuple(Pool.of(rows) for rows in part) for part in (split.train, split.test))
         return cls(train, (1,) * len(train), test, Pool.of(split.unseen))
 
+    def first(self, tasks: int) -> "TaskStream":
+        """As if the stream ended after so many tasks."""
+        return TaskStream(self.train[:tasks], self.lengths[:tasks], self.test[:tasks], self.unseen)
+
     def merged(self) -> "TaskStream":
         """All tasks at once, for as many steps as one after another; examined on the original tasks."""
         return TaskStream((Pool.merged(self.train),), (sum(self.lengths),), self.test, self.unseen)

@@ -42,7 +42,7 @@ def load_experiment(config: RunConfig, on_progress: OnProgress = silent) -> Expe
     arrays = dataset.load(on_progress)
     split = split_of(config, dataset, arrays)
     method: Method = config.method.build()
-    stream = TaskStream.of(split)
+    stream = TaskStream.of(split).first(config.stream.learned)
     if method.merges_tasks:
         stream = stream.merged()
     stream.check(config.training_shape, config.evaluation_shapes)

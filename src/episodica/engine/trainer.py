@@ -101,7 +101,7 @@ class Trainer:
 
     def _forward(self, access: SessionAccess, teacher: Learner | None) -> Forward:
         """The old model's embeddings are kept where images have few views, and that is worth it."""
-        bn, how = self.config.train.bn, self.config.augment
+        how = self.config.augment
         bank = ViewBank(access, how.views, access.rng("engine.views")) if how.random and how.views else None
         views = len(access.rows if bank is None else bank)
         few = bank is not None or not how.random
@@ -109,7 +109,7 @@ class Trainer:
             access,
             self.learner,
             teacher,
-            split_bn=bn == "split" or (bn == "released" and self.session == 0),
+            split_bn=self.config.splits_batch_norm(self.session),
             cache=few and teacher is not None and self._worth_keeping(views, access, teacher),
             bank=bank,
         )

@@ -4,6 +4,7 @@ Episodic training on the classes of the current task only, starting from the pre
 """
 
 from collections.abc import Mapping
+from typing import ClassVar, Literal
 
 from torch import Tensor
 
@@ -14,6 +15,8 @@ from episodica.types import Episodes, Pools, Shape
 
 class FT(Method, name="ft"):
     """Episodic training on the current task only; nothing protects what was learned before."""
+
+    released_bn: ClassVar[Literal["split", "joint"]] = "split"
 
     def draw(self, pools: Pools, shape: Shape, rng: StepGenerators) -> Mapping[str, Episodes]:
         return current_episodes(pools, shape, rng)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
@@ -36,6 +36,7 @@ class Method(nn.Module, Component, kind="method"):
     merges_tasks: ClassVar[bool] = False  # whether it trains on all tasks at once: a bound, not an incremental method
     ignores: ClassVar[tuple[str, ...]] = ()  # fields of every run that do nothing for it
     exemplars: ClassVar[str | None] = None  # the rule by which its memory chooses; by default the learner's
+    released_bn: ClassVar[Literal["split", "joint"]] = "joint"  # `train.bn` of the authors' script after session 1
     centroids: ClassVar[str] = "raw"  # how its embedding is evaluated, unless told otherwise
 
     def check(self, shape: Shape, learner: type[Learner]) -> None:

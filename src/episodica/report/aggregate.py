@@ -75,7 +75,7 @@ class Line:
 
     @property
     def last(self) -> int:
-        return self.lent_to or self.config.stream.tasks
+        return self.lent_to or self.config.stream.learned
 
     @property
     def finished(self) -> bool:

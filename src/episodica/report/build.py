@@ -161,7 +161,7 @@ def _run(one: Found) -> Row:
     if config is None:
         return Row(one.folder.name, _words(one.state, "", "", "", "", "", "", one.place, one.remark))
     sessions = results.sessions if results else []
-    expected = 1 if config.is_bound else config.stream.tasks
+    expected = 1 if config.is_bound else config.stream.learned
     minutes = [sum(getattr(s, f"seconds_{part}") for s in sessions) / 60 for part in ("train", "eval")]
     reached = f"{len(sessions)} of {expected}"
     about = (one.state, reached, str(config.stream.seed), str(config.seed), f"{config.scale:g}")

@@ -22,9 +22,9 @@ class Schedule(NamedTuple):
         except (InputError, TypeError, ValueError):
             return None
         method = config.method.build()
-        merged = config.stream.tasks if method.merges_tasks else 1
+        merged = config.stream.learned if method.merges_tasks else 1
         episodic = config.epochs * merged * config.train.episodes
-        return cls(config.stream.tasks // merged, method.steps(episodic, config.training_shape))
+        return cls(config.stream.learned // merged, method.steps(episodic, config.training_shape))
 
 
 def done(events: RunEvents, schedule: Schedule) -> float:

@@ -26,6 +26,14 @@ def test_merging_joins_training_and_leaves_the_examination_alone(stream):
     assert merged.unseen is stream.unseen
 
 
+def test_a_stream_can_end_early_with_what_is_examined_of_it(stream):
+    first = stream.first(2)
+    assert (first.train, first.test, first.lengths) == (stream.train[:2], stream.test[:2], (1, 1))
+    assert first.unseen is stream.unseen
+    assert first.merged().lengths == (2,)
+    assert first.merged().seen(0) == [0, 1]
+
+
 def test_a_task_is_seen_after_its_session(stream):
     assert [stream.seen(session) for session in range(3)] == [[0], [0, 1], [0, 1, 2]]
     assert stream.merged().seen(0) == [0, 1, 2]

@@ -52,6 +52,14 @@ def test_the_method_decides_how_the_stream_arrives(load):
     assert len(experiment.stream.test) == 3
 
 
+@pytest.mark.parametrize(("method", "sizes"), [("ft", [4, 3]), ("joint", [7])])
+def test_a_stream_that_stops_early_has_the_split_of_the_whole(load, method, sizes):
+    whole, stopped = (load(**{"method.name": method, "stream.sessions": sessions}) for sessions in (None, 2))
+    assert stopped.split.hash == whole.split.hash
+    assert [len(pool) for pool in stopped.stream.train] == sizes
+    assert len(stopped.stream.test) == 2
+
+
 def test_pixels_are_the_plain_view_of_any_image(load, store):
     experiment = load(**{"augment.mean": [0, 0, 0], "augment.std": [1, 1, 1]})
     rows = torch.tensor([5, 0])

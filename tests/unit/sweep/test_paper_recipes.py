@@ -174,6 +174,31 @@ def test_the_settings_are_the_protocol(recipe: str) -> None:
             assert config.memory_rules.select == ("random" if config.learner.name == RELATION else "ntc")
 
 
+SEVEN = ("ft", "ida", "eiml", "erd", "icarl", "ucir", "podnet")
+
+
+def test_the_authors_pipeline_is_there_for_every_method() -> None:
+    runs = planned("released")
+    assert [config.method.name for config in runs] == [*SEVEN, "joint"]
+    for config in runs:
+        assert (config.image_size, config.augment.crop, config.augment.scale) == (84, "resized", (0.08, 1.0))
+        assert (config.augment.brightness, config.augment.contrast, config.augment.colour) == (0.4, 0.4, 0.4)
+        assert config.augment.centre
+        assert (config.stream.order, config.train.bn) == ("natural", "released")
+        assert config.backbone.width == "released"  # type: ignore[attr-defined]
+        assert config.memory_rules.select == ("herding" if config.method.name in SEVEN[4:] else "ntc")
+        if config.method.name == "erd":
+            assert (config.method.cross, config.method.kl_clamp) == ("released", 1e-4)  # type: ignore[attr-defined]
+
+
+def test_the_study_of_seen_classes_goes_from_our_setting_to_the_authors() -> None:
+    length = {"stream.sessions": 2, "train.epochs": 50, "eval.episodes": 2000, "method.name": ["ft", "erd"]}
+    ours, theirs = ({config.run_id for config in plan(name, length)} for name in ("cifar100_16", "released"))
+    assert ours | theirs <= ids("seen_classes")
+    assert len(ids("seen_classes")) == 2 * 9
+    assert {(config.stream.learned, config.epochs) for config in planned("seen_classes")} == {(2, 50)}
+
+
 def ids(recipe: str) -> set[str]:
     return {config.run_id for config in planned(recipe)}
 
