@@ -1,64 +1,72 @@
 """Incremental meta-learning for few-shot image recognition.
 
-`run` trains and evaluates a recipe and returns its results; the pieces can be used alone.
+Here is everything that users and authors of methods, learners, backbones and data sets need. Each name is loaded
+when it is first used, so that `import episodica` costs nothing.
 """
 
-from episodica.api import plan, run
-from episodica.classifier.few_shot import FewShotClassifier
-from episodica.config import RunConfig
-from episodica.data.cache import Arrays, Source
-from episodica.data.dataset import Dataset
-from episodica.data.sampling import draw_episodes
-from episodica.data.stream import TaskStream
-from episodica.engine.experiment import load_experiment, new_learner
-from episodica.engine.run import load_learner
-from episodica.errors import InputError
-from episodica.learners.learner import Learner
-from episodica.learners.protonet import ProtoNet
-from episodica.learners.relationnet import RelationNet
-from episodica.memory import Memory
-from episodica.methods.method import Method, Step, current_episodes, meta_term
-from episodica.models.backbone import Backbone
-from episodica.models.conv4 import Conv4
-from episodica.models.random_layers import lending
-from episodica.models.resnet12 import ResNet12
-from episodica.records.results import Results
-from episodica.sweep.on_ray import OnRay
-from episodica.sweep.side_by_side import SideBySide
-from episodica.types import Embedded, Episodes, Pool, Pools, Shape
+from importlib import import_module
+from typing import Any
 
-__all__ = [
-    "Arrays",
-    "Backbone",
-    "Conv4",
-    "Dataset",
-    "Embedded",
-    "Episodes",
-    "FewShotClassifier",
-    "InputError",
-    "Learner",
-    "Memory",
-    "Method",
-    "OnRay",
-    "Pool",
-    "Pools",
-    "ProtoNet",
-    "RelationNet",
-    "ResNet12",
-    "Results",
-    "RunConfig",
-    "Shape",
-    "SideBySide",
-    "Source",
-    "Step",
-    "TaskStream",
-    "current_episodes",
-    "draw_episodes",
-    "lending",
-    "load_experiment",
-    "load_learner",
-    "meta_term",
-    "new_learner",
-    "plan",
-    "run",
-]
+__version__ = "0.1.0"
+
+_NAMES = {  # module: what it offers; `__init__.pyi` says the same to type checkers
+    # experiments
+    "api": ("plan", "run"),
+    "config": ("RunConfig",),
+    "errors": ("InputError",),
+    "engine.experiment": ("load_experiment", "new_learner"),
+    "engine.run": ("load_learner",),
+    "records.results": ("Results",),
+    "sweep.on_ray": ("OnRay",),
+    "sweep.side_by_side": ("SideBySide",),
+    # people with images
+    "classifier.few_shot": ("FewShotClassifier",),
+    # what a method is given, and what it may use
+    "methods.method": ("Method", "Step", "current_episodes", "meta_term", "require_vectors"),
+    "engine.access": ("Access",),
+    "rng": ("Generators", "StepGenerators", "generator"),
+    "types": ("Batch", "Embedded", "EmbeddedBatch", "Episodes", "Pool", "Pools", "Shape"),
+    "config.sections": ("TrainConfig",),
+    "data.sampling": ("draw_episodes",),
+    "methods.replay": ("check_share", "cross_task", "exemplars_only"),
+    "methods.batches": ("batch_steps", "draw_balanced_batch", "draw_batch"),
+    "losses": ("cross_entropy", "kl", "squared_error"),
+    "memory": ("Memory",),
+    # methods to begin with
+    "methods.eiml": ("EIML",),
+    "methods.erd": ("ERD",),
+    "methods.ft": ("FT",),
+    "methods.icarl": ("ICaRL",),
+    "methods.ida": ("IDA",),
+    "methods.joint": ("Joint",),
+    "methods.podnet": ("PODNet",),
+    "methods.ucir": ("UCIR",),
+    # learners and backbones
+    "learners.learner": ("Learner",),
+    "learners.protonet": ("ProtoNet",),
+    "learners.relationnet": ("RelationNet",),
+    "models.backbone": ("Backbone",),
+    "models.conv4": ("Conv4",),
+    "models.random_layers": ("DropBlock", "Dropout", "RandomLayer", "lending"),
+    "models.resnet12": ("ResNet12",),
+    # data sets
+    "data.dataset": ("Dataset", "FileDataset", "Found"),
+    "data.cache": ("Arrays", "OnProgress", "Source", "load_or_build"),
+    "data.stream": ("TaskStream",),
+}
+
+_HOMES = {name: module for module, names in _NAMES.items() for name in names}
+
+__all__ = sorted(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -11,7 +11,7 @@ from hashlib import blake2b
 from typing import Annotated, Any, Literal, Self
 
 import torch
-from pydantic import Field, GetCoreSchemaHandler, model_validator
+from pydantic import ConfigDict, Field, GetCoreSchemaHandler, model_validator
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from episodica.config.sections import (
@@ -50,6 +50,8 @@ class Chosen:
 
 
 class RunConfig(Section):
+    model_config = ConfigDict(defer_build=True)  # its schema asks for all components, whose modules import this one
+
     data: Annotated[Settings, Chosen("data")] = Field(default_factory=dict, validate_default=True)  # type: ignore[assignment]
     stream: StreamConfig = StreamConfig()
     shape: ShapeConfig = ShapeConfig()
