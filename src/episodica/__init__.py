@@ -23,7 +23,7 @@ _NAMES = {  # module: what it offers; `__init__.pyi` says the same to type check
     "classifier.few_shot": ("FewShotClassifier",),
     # what a method is given, and what it may use
     "methods.method": ("Method", "Step", "current_episodes", "meta_term", "require_vectors"),
-    "engine.access": ("Access",),
+    "methods.access": ("Access",),
     "rng": ("Generators", "StepGenerators", "generator"),
     "types": ("Batch", "Embedded", "EmbeddedBatch", "Episodes", "Pool", "Pools", "Shape"),
     "config.sections": ("TrainConfig",),

@@ -8,7 +8,6 @@ from episodica.data.cache import Arrays, OnProgress, Source, load_or_build
 from episodica.data.dataset import Dataset, FileDataset, Found
 from episodica.data.sampling import draw_episodes
 from episodica.data.stream import TaskStream
-from episodica.engine.access import Access
 from episodica.engine.experiment import load_experiment, new_learner
 from episodica.engine.run import load_learner
 from episodica.errors import InputError
@@ -17,6 +16,7 @@ from episodica.learners.protonet import ProtoNet
 from episodica.learners.relationnet import RelationNet
 from episodica.losses import cross_entropy, kl, squared_error
 from episodica.memory import Memory
+from episodica.methods.access import Access
 from episodica.methods.batches import batch_steps, draw_balanced_batch, draw_batch
 from episodica.methods.eiml import EIML
 from episodica.methods.erd import ERD
