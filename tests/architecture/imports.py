@@ -8,10 +8,11 @@ SOURCE = Path(__file__).parents[2] / "src" / "episodica"
 
 
 def package_imports(source: Path = SOURCE) -> dict[str, set[str]]:
-    """Package or top-level module -> those that it imports. `__init__`, the public API, imports but is not imported."""
+    """Package or top-level module -> those that it imports. `__init__`, the public API, imports but is not imported:
+    lazily, so its stub says what."""
     graph: dict[str, set[str]] = {}
-    for path in source.rglob("*.py"):
-        package = path.relative_to(source).parts[0].removesuffix(".py")
+    for path in (*source.rglob("*.py"), *source.glob("*.pyi")):
+        package = path.relative_to(source).parts[0].removesuffix(path.suffix)
         targets = {_package(source, module) for module in _imported_modules(path)}
         graph.setdefault(package, set()).update(targets - {package})
     return graph
