@@ -34,6 +34,7 @@ from episodica.rng import generator, seeded
 from episodica.types import Pool, Pools
 from episodica.web.guard import App
 from episodica.web.listening import address, bind
+from unit.files.hostile import Victim
 
 settings.register_profile("quick", max_examples=40, deadline=None, derandomize=True)
 settings.load_profile("quick")
@@ -68,6 +69,14 @@ def random_state_untouched() -> Iterator[None]:
     before = states()
     yield
     assert states() == before, "a global random generator was used"
+
+
+@pytest.fixture
+def victim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Victim]:
+    """Files outside of a folder, which are as they were whatever is planted there."""
+    victim = Victim(tmp_path_factory.mktemp("victim") / "files")
+    yield victim
+    victim.check()
 
 
 @pytest.fixture
