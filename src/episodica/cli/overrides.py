@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-import yaml
 from cyclopts import Parameter
 
 from episodica.errors import InputError
+from episodica.files.parsing import ParseError, parse_yaml
 
 Tokens = Annotated[str, Parameter(name="RECIPE --KEY.PATH", allow_leading_hyphen=True, show=False)]
 
@@ -27,7 +27,7 @@ def parse(tokens: Sequence[str]) -> tuple[str | None, dict[str, Any]]:
                 raise InputError(f"--{key} needs a value: --{key} VALUE")
             text = rest.pop(0)
         try:
-            overrides[key] = yaml.safe_load(text)
-        except yaml.YAMLError:
+            overrides[key] = parse_yaml(text)
+        except ParseError:
             overrides[key] = text
     return name, overrides

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import product
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -11,7 +11,9 @@ from episodica.config.flat import Flat, flatten, nest
 from episodica.errors import InputError
 from episodica.registry import components, settings_of
 from episodica.sweep.recipe import Group, Recipe
-from episodica.sweep.selection import Only, repeated, selected
+from episodica.sweep.selection import MOST_RUNS, Only, repeated, selected
+
+T = TypeVar("T")
 
 
 def plan(
@@ -26,13 +28,23 @@ def plan(
     overrides = repeated(flatten(overrides), orders, seeds)
     names = {path: value for path, value in overrides.items() if path.endswith(".name")}
     values = {path: value for path, value in overrides.items() if path not in names}
-    trees = [
+    trees = _bounded(
         _without_fields_of_others(tree, recipe.base, {*case, *values})
         for case in _combinations([_agreeing(group, names) for group in recipe.groups])
         for tree in _points(recipe.base | names | case | values)
-    ]
+    )
     runs = {config.run_id: config for config in (resolve(nest(tree)) for tree in _for_each_component(trees))}
     return selected(list(runs.values()), only)
+
+
+def _bounded(items: Iterable[T]) -> list[T]:
+    """A few short axes make a grid that no memory holds."""
+    found = []
+    for item in items:
+        if len(found) == MOST_RUNS:
+            raise InputError(f"these are more than {MOST_RUNS:,} runs, too many for one command: shorten an axis")
+        found.append(item)
+    return found
 
 
 def _combinations(groups: Sequence[Sequence[Flat]]) -> Iterator[Flat]:
@@ -42,7 +54,7 @@ def _combinations(groups: Sequence[Sequence[Flat]]) -> Iterator[Flat]:
 
 def _agreeing(group: Group, names: Flat) -> list[Flat]:
     """The cases that have a wanted name wherever they say anything, and a bare one for each name that none has."""
-    cases = [point for case in group for point in _points(case)]
+    cases = _bounded(point for case in group for point in _points(case))
     wanted = {path: value if isinstance(value, list) else [value] for path, value in names.items()}
     agreeing = [case for case in cases if all(value in wanted.get(path, [value]) for path, value in case.items())]
     bare = [

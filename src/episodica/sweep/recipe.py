@@ -17,10 +17,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from episodica.config.flat import Flat, flatten
 from episodica.errors import InputError, nearest
+from episodica.files.parsing import MOST_YAML, ParseError, parse_yaml
 
 Group = tuple[Flat, ...]  # alternatives: each run has one of them
 
@@ -63,17 +62,18 @@ def _load(name: str, asking: tuple[str, ...]) -> Recipe:
     if not path.is_file():
         raise InputError(f'unknown recipe "{name}", and there is no such file: {nearest(name, packaged)}')
     try:
-        text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
+        with path.open("rb") as file:
+            text = file.read(MOST_YAML + 1)
+    except OSError as error:
         raise InputError(f"cannot read the recipe {path}: {error}") from None
     return _parse(path.stem, text, (*asking, name))
 
 
-def _parse(name: str, text: str, asking: tuple[str, ...]) -> Recipe:
+def _parse(name: str, text: str | bytes, asking: tuple[str, ...]) -> Recipe:
     try:
-        tree = yaml.safe_load(text) or {}
-    except yaml.YAMLError as error:
-        raise InputError(f"recipe {name} is not valid YAML: {error}") from None
+        tree = parse_yaml(text) or {}
+    except ParseError as error:
+        raise InputError(f"recipe {name} {error}") from None
     if not isinstance(tree, dict):
         raise InputError(f"recipe {name} must be a mapping of config keys, not {type(tree).__name__}")
     like, about = tree.pop("like", None), str(tree.pop("about", ""))

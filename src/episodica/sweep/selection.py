@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import yaml
-
 from episodica.config import RunConfig, paths
 from episodica.config.flat import Flat, flatten
 from episodica.errors import InputError, nearest
+from episodica.files.parsing import ParseError, parse_yaml
+
+MOST_RUNS = 10_000  # of one command
 
 
 class Only(NamedTuple):
@@ -21,8 +22,8 @@ class Only(NamedTuple):
         """method.name=erd,ft; values are read as YAML."""
         path, equals, values = text.partition("=")
         try:
-            found = yaml.safe_load(f"[{values}]")
-        except yaml.YAMLError:
+            found = parse_yaml(f"[{values}]")
+        except ParseError:
             found = []
         if not equals or not found:
             raise InputError(f"--only {text}: write a key path and values, such as --only method.name=erd,ft")
@@ -56,6 +57,8 @@ def repeated(overrides: Flat, orders: int | None, seeds: int | None) -> Flat:
             continue
         if count < 1:
             raise InputError(f"--{option} {count}: how often to repeat is 1 or more")
+        if count > MOST_RUNS:
+            raise InputError(f"--{option} {count}: a command has {MOST_RUNS:,} runs at most; repeat less often")
         if path in overrides:
             raise InputError(f"--{option} {count} and --{path} {overrides[path]} both choose: give one of them")
         overrides = overrides | {path: list(range(count))}

@@ -1,3 +1,5 @@
+import itertools
+
 import pytest
 import yaml
 
@@ -199,7 +201,7 @@ def test_a_malformed_recipe_is_refused(write, text, message):
 
 def test_a_file_that_is_no_text_is_refused(tmp_path):
     (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match="cannot read the recipe"):
+    with pytest.raises(InputError, match="not valid YAML"):
         load_recipe(str(tmp_path / "binary.yaml"))
 
 
@@ -230,3 +232,39 @@ def test_fields_of_a_component_are_not_meant_for_another_in_its_place():
     both = plan(recipe, {"backbone.name": ["conv4", "resnet12"]})
     assert [config.backbone.width for config in both] == ["released", "wide"]  # type: ignore[attr-defined]
     assert all(config.image_size == 64 for config in both)
+
+
+MANY = "[" + ", ".join(map(str, range(10_000))) + "]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"axes: {{seed: {MANY}, stream.seed: {MANY}, eval.seed: {MANY}}}",  # 10^12 runs
+        f"seed: {MANY}\nstream.seed: {MANY}\neval.seed: {MANY}",
+        f"cases: [{{seed: {MANY}, stream.seed: {MANY}, eval.seed: {MANY}}}]",
+    ],
+)
+def test_a_grid_that_no_memory_holds_is_refused(write, text):
+    with pytest.raises(InputError, match="more than 10,000 runs"):
+        plan(load_recipe(write(text)), {})
+
+
+def test_references_that_stand_for_very_much_are_refused(write):
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    laughs = "".join(f"{b}: &{b} [*{a}, *{a}]\n" for a, b in itertools.pairwise(letters))
+    with pytest.raises(InputError, match="reference"):
+        load_recipe(write("a: &a [x, x]\n" + laughs))
+
+
+def test_a_recipe_without_end_is_not_read_to_its_end(tmp_path):
+    path = tmp_path / "long.yaml"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(InputError, match="more than 262,144 bytes"):
+        load_recipe(str(path))
+
+
+def test_a_repetition_without_end_is_refused():
+    with pytest.raises(InputError, match="at most"):
+        plan(Recipe("empty"), {}, seeds=10**12)
