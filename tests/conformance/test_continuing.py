@@ -72,11 +72,12 @@ def test_the_variants_that_are_about_kept_embeddings_keep_them(
 ) -> None:
     kept = []
 
-    def forward(*given: Any, cache: bool, **how: Any) -> Forward:
-        kept.append(cache)
-        return Forward(*given, cache=cache, **how)
+    class Observed(Forward):
+        def __init__(self, *parts: Any, cache: bool, **options: Any) -> None:
+            kept.append(cache)
+            super().__init__(*parts, cache=cache, **options)
 
-    monkeypatch.setattr(trainer, "Forward", forward)
+    monkeypatch.setattr(trainer, "Forward", Observed)
     run_one(tiny(VARIANTS[name]), tmp_path, lambda event: None)
     assert kept == [False, *[True] * (SESSIONS - 1)]  # the first session has no old model
 

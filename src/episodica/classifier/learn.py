@@ -1,7 +1,7 @@
 """One more session of a model: new images become classes that it tells apart, and the old ones are kept.
 
 The session is trained by the engine's loop. What a model needs around it is here: an experiment made of the new images
-and the stored exemplars, a checkpoint that stands for all sessions before, and the state that comes out.
+and the stored exemplars, the weights and exemplars to start from, and the state that comes out.
 """
 
 import json
@@ -20,15 +20,14 @@ from episodica.classifier.state_files import weights_digest
 from episodica.data.cache import Arrays, build_once
 from episodica.data.store import ImageStore
 from episodica.data.stream import TaskStream
-from episodica.engine.checkpoint import Checkpoints, Progress, module_tensors
+from episodica.engine.checkpoint import module_tensors
 from episodica.engine.device import computing, pick_device
-from episodica.engine.experiment import Experiment, new_learner
+from episodica.engine.experiment import Experiment
 from episodica.engine.run import reading_event, train_to_the_end
-from episodica.engine.trainer import OnEvent, Trainer
+from episodica.engine.trainer import OnEvent, Start, Trainer
 from episodica.errors import InputError
 from episodica.files.atomic import write_json
 from episodica.memory import Kept, Memory
-from episodica.records.results import Ledger
 from episodica.records.run import RunFolder
 
 
@@ -42,8 +41,7 @@ def learn(folder: ModelFolder, call: Call, on_event: OnEvent, stop: Callable[[],
         store = ImageStore(arrays.images)
         experiment = Experiment(call.config, store, split, TaskStream.of(split), arrays.class_names, device)
         with RunFolder(folder.work, call.config) as run:
-            _begin(run, call, experiment)
-            trainer = train_to_the_end(experiment, run, on_event, stop)
+            trainer = train_to_the_end(experiment, run, on_event, stop, _start(call))
         on_event({"event": "measuring"})
         return folder.commit(_outcome(folder, call, store, trainer))
 
@@ -79,25 +77,10 @@ def _claim_work(folder: ModelFolder, call: Call, on_event: OnEvent) -> None:
     write_json(path, mine)
 
 
-def _begin(run: RunFolder, call: Call, experiment: Experiment) -> None:
-    """A checkpoint that stands for what came before: the weights to start from and the exemplars of earlier classes."""
-    checkpoints = Checkpoints(run.checkpoints)
-    if checkpoints.latest() is not None:
-        return
-    memory = Memory(call.config.memory_rules)
-    for c, rows in call.session_data.past.items():
-        memory.kept[c] = Kept(rows, _distances(call, call.session_data.names[c]))
-    progress = Progress(
-        session=len(experiment.stream.train) - 2,  # the one before the last, counted from 0
-        step=0,
-        ended=True,
-        events=0,
-        seconds_train=0.0,
-        memory=memory.to_json(),
-        results=Ledger(call.config, experiment.split.hash).to_json(),
-    )
-    fresh = module_tensors("learner", new_learner(call.config, experiment.device))
-    checkpoints.save(progress, call.start or fresh)
+def _start(call: Call) -> Start:
+    """The weights of the model and the exemplars of its earlier classes."""
+    past, names = call.session_data.past, call.session_data.names
+    return Start(call.start, {c: Kept(rows, _distances(call, names[c])) for c, rows in past.items()})
 
 
 def _distances(call: Call, name: str) -> list[float] | None:

@@ -64,7 +64,7 @@ def summary(call: Call) -> dict[str, Any]:
         "shots": config.shape.shots,
         "queries": config.shape.queries,
         "epochs": config.train.epochs,
-        "steps": config.train.epochs * config.train.episodes,
+        "steps": config.steps(),
         "keep": call.options.keep,
         "budget": call.options.budget,
     }

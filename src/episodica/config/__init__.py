@@ -1,13 +1,14 @@
 """The run config: one tree, the same in YAML, on the command line (`--train.lr 0.01`) and in Python."""
 
 from episodica.config.resolution import field_at, paths, resolve, sections
-from episodica.config.tree import DEFAULTS, NOT_IN_THE_NUMBERS, SECTION_KINDS, RunConfig
+from episodica.config.tree import DEFAULTS, NOT_IN_THE_NUMBERS, SECTION_KINDS, RunConfig, Schedule
 
 __all__ = [
     "DEFAULTS",
     "NOT_IN_THE_NUMBERS",
     "SECTION_KINDS",
     "RunConfig",
+    "Schedule",
     "field_at",
     "paths",
     "resolve",

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import torch
 from pydantic import ConfigDict, Field, GetCoreSchemaHandler, model_validator
@@ -47,6 +47,13 @@ class Chosen:
         if isinstance(value, Mapping):
             return value.get("name", DEFAULTS[self.section])
         return getattr(value, "name", value)
+
+
+class Schedule(NamedTuple):
+    """Sessions of a run, and steps of each."""
+
+    sessions: int
+    steps: int
 
 
 class RunConfig(Section):
@@ -118,6 +125,20 @@ class RunConfig(Section):
     @property
     def epochs(self) -> int:
         return max(1, round(self.train.epochs * self.scale))
+
+    @property
+    def episodes_of_a_task(self) -> int:
+        """Steps of an episodic method on one task."""
+        return self.epochs * self.train.episodes
+
+    def steps(self, tasks: int = 1) -> int:
+        """Steps of a session that trains on so many tasks at once."""
+        return self.method.build().steps(tasks * self.episodes_of_a_task, self.training_shape)
+
+    @property
+    def schedule(self) -> Schedule:
+        merged = self.stream.learned if self.is_bound else 1
+        return Schedule(self.stream.learned // merged, self.steps(merged))
 
     @property
     def training_shape(self) -> Shape:

@@ -1,8 +1,8 @@
 """Checkpoints: everything that the rest of a run depends on, written so that a kill at any moment costs only time.
 
 A checkpoint is a pair `SSS-NNNNNNNN.{safetensors,json}` (session, steps done); `SSS-end` follows a session's
-evaluation and is kept: it is the old model of the next session. A run that does not begin with a fresh learner finds
-such an end already: that of the session before, or `000-end` with other weights. The JSON comes last and names the
+evaluation and is kept: it is the old model of the next session. A run that starts from given
+weights writes such an end first: that of the session before, or `000-end`. The JSON comes last and names the
 tensors' checksum, so a pair counts only when it is whole. Random state is not in it: draws depend on (seed, session,
 step) alone.
 """
@@ -24,8 +24,8 @@ from episodica.files.atomic import remove_leftovers, write_atomically, write_jso
 
 
 @dataclass(frozen=True)
-class Progress:
-    """Where a run stands, as plain data."""
+class Checkpoint:
+    """Where a run stands, as plain data; its tensors lie beside it."""
 
     session: int  # counted from 0
     step: int  # steps done in it
@@ -44,22 +44,22 @@ class Checkpoints:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def save(self, progress: Progress, tensors: Mapping[str, Tensor]) -> None:
+    def save(self, checkpoint: Checkpoint, tensors: Mapping[str, Tensor]) -> None:
         remove_leftovers(self.folder)
         blob = save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
-        write_atomically(self._path(progress.name, "safetensors"), lambda part: part.write(blob))
-        record = asdict(progress)
-        write_json(self._path(progress.name, "json"), {**record, "checksum": _checksum(blob, record)})
+        write_atomically(self._path(checkpoint.name, "safetensors"), lambda part: part.write(blob))
+        record = asdict(checkpoint)
+        write_json(self._path(checkpoint.name, "json"), {**record, "checksum": _checksum(blob, record)})
         for old in self.folder.glob("*-[0-9]*.*"):
-            if old.stem != progress.name:
+            if old.stem != checkpoint.name:
                 old.unlink(missing_ok=True)
 
-    def latest(self) -> Progress | None:
+    def latest(self) -> Checkpoint | None:
         names = sorted(path.stem for path in self.folder.glob("*.json"))
-        return self._progress(names[-1]) if names else None
+        return self._read(names[-1])[0] if names else None
 
-    def tensors(self, progress: Progress) -> dict[str, Tensor]:
-        return self._tensors(progress.name)
+    def tensors(self, checkpoint: Checkpoint) -> dict[str, Tensor]:
+        return self._tensors(checkpoint.name)
 
     def at_end_of(self, session: int) -> dict[str, Tensor]:
         return self._tensors(_end(session))
@@ -68,20 +68,17 @@ class Checkpoints:
         """The sessions that have ended, counted from 1."""
         return sorted(int(path.stem.split("-")[0]) for path in self.folder.glob("*-end.json"))
 
-    def _progress(self, name: str) -> Progress:
-        return self._read(name)[0]
-
     def _tensors(self, name: str) -> dict[str, Tensor]:
         return load(self._read(name)[1])
 
-    def _read(self, name: str) -> tuple[Progress, bytes]:
+    def _read(self, name: str) -> tuple[Checkpoint, bytes]:
         """The whole pair, or the error that says what to do about it."""
         try:
             record = json.loads(self._path(name, "json").read_text())
             blob = self._path(name, "safetensors").read_bytes()
             if record.pop("checksum") != _checksum(blob, record):
                 raise ValueError
-            return Progress(**record), blob
+            return Checkpoint(**record), blob
         except (FileNotFoundError, ValueError, KeyError, AttributeError, TypeError):
             rest = sorted(path.name for path in self.folder.glob("*.*") if path.stem >= name)
             raise InputError(

@@ -8,8 +8,9 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
+from episodica.config import RunConfig
 from episodica.engine.access import SessionAccess
-from episodica.engine.embedder import Embeddings
+from episodica.engine.embedder import VALUES_KEPT, Embeddings
 from episodica.engine.views import KeptEmbeddings, ViewBank
 from episodica.learners.learner import Learner
 from episodica.methods.method import Step
@@ -47,6 +48,34 @@ class Forward:
         self._access, self._learner, self._teacher = access, learner, teacher
         self._split_bn = split_bn
         self._cached, self._bank = cache, bank
+
+    @classmethod
+    def for_session(
+        cls,
+        config: RunConfig,
+        session: int,
+        steps: int,
+        access: SessionAccess,
+        learner: Learner,
+        teacher: Learner | None,
+    ) -> "Forward":
+        """As a session (counted from 0) of so many steps computes best.
+
+        The old model's embeddings are kept where images have few views, each is drawn once on average, and there is
+        room for all of them.
+        """
+        augment = config.augment
+        bank = ViewBank(access, augment.views, access.rng("engine.views")) if augment.random and augment.views else None
+        views, drawn = len(access.rows if bank is None else bank), steps * config.training_shape.images
+        few_views = bank is not None or not augment.random
+        return cls(
+            access,
+            learner,
+            teacher,
+            split_bn=config.splits_batch_norm(session),
+            cache=few_views and teacher is not None and views <= drawn and _fits(views, access, teacher),
+            bank=bank,
+        )
 
     def __call__(self, draws: Mapping[str, Episodes | Batch], rng: StepGenerators) -> Step:
         """Everything drawn has its own random views, so that leaving one out changes no pixel of another."""
@@ -139,6 +168,10 @@ class Lazy(Mapping[str, Value]):
 
     def __len__(self) -> int:
         return len(self._names)
+
+
+def _fits(views: int, access: SessionAccess, teacher: Learner) -> bool:
+    return views * access.embed(teacher, access.rows[:1]).numel() <= VALUES_KEPT
 
 
 def _embedded(embeddings: Tensor, episodes: Episodes) -> Embedded:

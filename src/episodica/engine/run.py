@@ -15,7 +15,7 @@ from episodica.engine.checkpoint import Checkpoints, restore_module
 from episodica.engine.device import computing, describe_environment, reduced_precision
 from episodica.engine.experiment import Experiment, load_experiment, new_learner
 from episodica.engine.fused.accelerate import accelerate
-from episodica.engine.trainer import OnEvent, Trainer
+from episodica.engine.trainer import OnEvent, Start, Trainer
 from episodica.errors import InputError, Interrupted
 from episodica.learners.learner import Learner
 from episodica.records.results import Results
@@ -38,8 +38,14 @@ def run_one(config: RunConfig, out: Path, on_event: OnEvent, stop: Callable[[], 
         return results
 
 
-def train_to_the_end(experiment: Experiment, folder: RunFolder, on_event: OnEvent, stop: Callable[[], bool]) -> Trainer:
-    """Train from the folder's last checkpoint, or from the start where it has none, to the end of the stream."""
+def train_to_the_end(
+    experiment: Experiment,
+    folder: RunFolder,
+    on_event: OnEvent,
+    stop: Callable[[], bool],
+    start: Start | None = None,
+) -> Trainer:
+    """Train to the end of the stream: from the folder's last checkpoint, else from `start`, else from the beginning."""
     folder.claim_split(experiment.split.hash, experiment.split.to_json(experiment.class_names))
     trainer = Trainer(experiment, folder, on_event, stop)
     config, notices = experiment.config, []
@@ -48,7 +54,7 @@ def train_to_the_end(experiment: Experiment, folder: RunFolder, on_event: OnEven
     notices += folder.write_environment(describe_environment(experiment.device, kernels, config.precision))
     folder.forget_failure()
     try:
-        trainer.run(notices)
+        trainer.run(notices, start)
     except InputError:
         raise  # what cannot be continued is left as it was found
     except BaseException as error:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -9,17 +10,20 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from episodica.engine import checkpoint
 from episodica.engine.access import SessionAccess
-from episodica.engine.checkpoint import Checkpoints, Progress
-from episodica.engine.embedder import VALUES_KEPT
+from episodica.engine.checkpoint import (
+    Checkpoint,
+    Checkpoints,
+    module_tensors,
+    optimizer_tensors,
+    restore_module,
+    restore_optimizer,
+)
 from episodica.engine.evaluate import examine
 from episodica.engine.experiment import Experiment, new_learner, new_method, notices
 from episodica.engine.forward import Forward, frozen
-from episodica.engine.views import ViewBank
 from episodica.errors import Interrupted
-from episodica.learners.learner import Learner
-from episodica.memory import Memory
+from episodica.memory import Kept, Memory
 from episodica.methods.method import Method, Step
 from episodica.records.results import Ledger
 from episodica.records.run import EventLog, RunFolder
@@ -38,6 +42,14 @@ def take_step(method: Method, step: Step, optimizer: Optimizer) -> dict[str, Ten
     return terms
 
 
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Where a run begins that goes on from an earlier one: only the last session of its stream is trained."""
+
+    weights: Mapping[str, Tensor]  # `learner.*`; none: as it was initialised
+    exemplars: Mapping[int, Kept]  # of the classes of earlier sessions
+
+
 class Trainer:
     """Carries a run from where its last checkpoint left it to the end."""
 
@@ -50,21 +62,34 @@ class Trainer:
         self.memory = Memory(self.config.memory_rules)
         self.ledger = Ledger(self.config, experiment.split.hash)
         self.session = self.step = 0
+        self._steps = [self.config.steps(tasks) for tasks in self.stream.lengths]
         self.seconds_train = 0.0
         self.saved_at = time.monotonic()
 
-    def run(self, first_notices: Sequence[str] = ()) -> None:
-        """After the notices that whoever prepared it has for the user."""
-        progress = self.checkpoints.latest()
-        tensors = {} if progress is None else self._restore(progress)
+    def run(self, first_notices: Sequence[str] = (), start: Start | None = None) -> None:
+        """From the last checkpoint, else from `start`, else from the beginning; `first_notices` are logged first."""
+        last = self.checkpoints.latest()
+        tensors = {} if last is None else self._restore(last)
         if self.session == len(self.stream.train):
             return
-        with EventLog(self.folder.path / "events.jsonl", keep=progress.events if progress else 0) as self.log:
-            for text in (*first_notices, *(() if progress else notices(self.config, self.stream))):
+        with EventLog(self.folder.path / "events.jsonl", keep=last.events if last else 0) as self.events:
+            if last is None and start is not None:
+                self._begin_from(start)
+            own_notices = notices(self.config, self.stream) if last is None and start is None else ()
+            for text in (*first_notices, *own_notices):
                 self._notice(text)
             while self.session < len(self.stream.train):
                 self._session(tensors)
                 self.session, self.step, self.seconds_train, tensors = self.session + 1, 0, 0.0, {}
+
+    def _begin_from(self, start: Start) -> None:
+        """Written as the end of the session before: the old model is read from there when the run is continued."""
+        if start.weights:
+            restore_module("learner", self.learner, start.weights)
+        self.memory.kept = dict(start.exemplars)
+        self.session = len(self.stream.train) - 2
+        self._save({}, ended=True)
+        self.session += 1
 
     def _session(self, tensors: Mapping[str, Tensor]) -> None:
         """One task, from its start or, where there are `tensors` of a checkpoint within it, from there."""
@@ -72,17 +97,18 @@ class Trainer:
         rng = partial(generator, self.config.seed, self.session)
         teacher = frozen(self.learner) if self.session else None
         if tensors and teacher is not None:
-            checkpoint.restore_module("learner", teacher, self.checkpoints.at_end_of(self.session - 1))
-        store, how, device = self.experiment.store, self.config.augment, self.experiment.device
-        access = SessionAccess(store, how, device, pools, rng, self.learner, teacher)
+            restore_module("learner", teacher, self.checkpoints.at_end_of(self.session - 1))
+        store, device = self.experiment.store, self.experiment.device
+        access = SessionAccess(store, self.config.augment, device, pools, rng, self.learner, teacher)
         if not tensors:
-            self._tell("session", classes=len(pools.current), memory=len(self.memory))
+            self._log("session", classes=len(pools.current), memory=len(self.memory))
             self.method.begin(access, pools)
         parameters = [*self.learner.parameters(), *self.method.parameters()]
         optimizer = self.method.optimizer(parameters, self.config.train)
-        checkpoint.restore_optimizer(optimizer, tensors)
+        restore_optimizer(optimizer, tensors)
 
-        self._train(pools, self._forward(access, teacher), optimizer)
+        forward = Forward.for_session(self.config, self.session, self.steps, access, self.learner, teacher)
+        self._train(pools, forward, optimizer)
         if self.method.replays:
             self.memory.add(pools.current, partial(access.embed_for_choice, self.learner), rng("engine.memory"))
         self.method.end(access, pools)
@@ -97,27 +123,7 @@ class Trainer:
 
     @property
     def steps(self) -> int:
-        return self.method.steps(self.epochs * self.config.train.episodes, self.config.training_shape)
-
-    def _forward(self, access: SessionAccess, teacher: Learner | None) -> Forward:
-        """The old model's embeddings are kept where images have few views, and that is worth it."""
-        how = self.config.augment
-        bank = ViewBank(access, how.views, access.rng("engine.views")) if how.random and how.views else None
-        views = len(access.rows if bank is None else bank)
-        few = bank is not None or not how.random
-        return Forward(
-            access,
-            self.learner,
-            teacher,
-            split_bn=self.config.splits_batch_norm(self.session),
-            cache=few and teacher is not None and self._worth_keeping(views, access, teacher),
-            bank=bank,
-        )
-
-    def _worth_keeping(self, views: int, access: SessionAccess, teacher: Learner) -> bool:
-        """Whether a view is drawn once on average, and there is room for the embeddings of all."""
-        drawn = self.steps * self.config.training_shape.images
-        return views <= drawn and views * access.embed(teacher, access.rows[:1]).numel() <= VALUES_KEPT
+        return self._steps[self.session]
 
     def _train(self, pools: Pools, forward: Forward, optimizer: Optimizer) -> None:
         train, shape = self.config.train, self.config.training_shape
@@ -139,7 +145,7 @@ class Trainer:
                 self._log_step(epoch, terms, optimizer.param_groups[0]["lr"])
             stop, due = self.stop(), time.monotonic() - self.saved_at >= train.checkpoint_seconds
             if stop or due or self.step == self.steps:
-                self._save(checkpoint.optimizer_tensors(optimizer), ended=False)
+                self._save(optimizer_tensors(optimizer), ended=False)
             if stop:
                 raise Interrupted
 
@@ -149,12 +155,12 @@ class Trainer:
         for name, shape, found in examine(self.learner, self.experiment, self.session):
             accuracies[name, shape] = found.double().numpy()
             mean = float(accuracies[name, shape].mean())
-            self._tell("evaluation", on=name, way=shape.way, shots=shape.shots, mean=mean)
+            self._log("evaluation", on=name, way=shape.way, shots=shape.shots, mean=mean)
             if self.stop():
                 raise Interrupted
         classes = sum(len(pool) for pool in self.stream.train[: self.session + 1])
         rows = self.ledger.add(classes, accuracies, self.seconds_train, time.perf_counter() - started)
-        self._tell("result", **rows[0].model_dump())
+        self._log("result", **rows[0].model_dump())
         names = {f"{shape.way}way-{shape.shots}shot-{name}": values for (name, shape), values in accuracies.items()}
         self.folder.write_episodes(self.session, names)
         self.folder.write("exemplars.json", {"session": self.session + 1, "classes": self.memory.to_json()})
@@ -166,15 +172,17 @@ class Trainer:
                 f"the loss is no longer finite in session {self.session + 1} at step {self.step} ({loss}): "
                 "lower the learning rate (train.lr or method.lr), or look at the images"
             )
-        self._tell("step", step=self.step, epoch=epoch + 1, lr=lr, loss=loss, seconds=self.seconds_train)
+        self._log("step", step=self.step, epoch=epoch + 1, lr=lr, loss=loss, seconds=self.seconds_train)
 
-    def _tell(self, event: str, **values: Any) -> None:
-        record = {"event": event, "session": self.session + 1, **values}
-        self.log(record)
-        self.on_event(record | {"steps": self.steps, "epochs": self.epochs, "sessions": len(self.stream.train)})
+    def _log(self, event: str, **values: Any) -> None:
+        """To the file and to the caller. How many steps and sessions there are stands in every event."""
+        place = {"session": self.session + 1, "sessions": len(self.stream.train), "steps": self.steps}
+        record = {"event": event, **place, **values}
+        self.events(record)
+        self.on_event(record)
 
     def _notice(self, text: str) -> None:
-        self._tell("notice", text=text)
+        self._log("notice", text=text)
 
     def _notice_narrow(self, draws: Mapping[str, Episodes | Batch]) -> None:
         for name, drawn in draws.items():
@@ -183,32 +191,32 @@ class Trainer:
                 self._notice(f"session {self.session + 1} has classes for {way}-way `{name}` episodes only")
 
     def _save(self, optimizer: Mapping[str, Tensor], *, ended: bool) -> None:
-        progress = Progress(
+        checkpoint = Checkpoint(
             session=self.session,
             step=self.step,
             ended=ended,
-            events=self.log.position(),
+            events=self.events.position(),
             seconds_train=self.seconds_train,
             memory=self.memory.to_json(),
             results=self.ledger.to_json(),
         )
         modules = {
-            **checkpoint.module_tensors("learner", self.learner),
-            **checkpoint.module_tensors("method", self.method),
+            **module_tensors("learner", self.learner),
+            **module_tensors("method", self.method),
         }
-        self.checkpoints.save(progress, {**modules, **optimizer})
+        self.checkpoints.save(checkpoint, {**modules, **optimizer})
         self.saved_at = time.monotonic()
         self.folder.write_results(self.ledger.results("running"))
 
-    def _restore(self, progress: Progress) -> dict[str, Tensor]:
+    def _restore(self, checkpoint: Checkpoint) -> dict[str, Tensor]:
         """Take over a checkpoint; the tensors of one within a session are returned for the optimiser."""
-        tensors = self.checkpoints.tensors(progress)
-        checkpoint.restore_module("learner", self.learner, tensors)
-        checkpoint.restore_module("method", self.method, tensors)
-        self.memory.restore(progress.memory)
-        self.ledger.restore(progress.results)
-        if progress.ended:
-            self.session = progress.session + 1
+        tensors = self.checkpoints.tensors(checkpoint)
+        restore_module("learner", self.learner, tensors)
+        restore_module("method", self.method, tensors)
+        self.memory.restore(checkpoint.memory)
+        self.ledger.restore(checkpoint.results)
+        if checkpoint.ended:
+            self.session = checkpoint.session + 1
             return {}
-        self.session, self.step, self.seconds_train = progress.session, progress.step, progress.seconds_train
+        self.session, self.step, self.seconds_train = checkpoint.session, checkpoint.step, checkpoint.seconds_train
         return tensors

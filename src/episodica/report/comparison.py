@@ -35,7 +35,7 @@ def unseen_setting(config: RunConfig) -> dict[str, Any]:
     """
     of_the_stream = ("stream.tasks", "train.episodes", "eval.episodes")
     common = {path: value for path, value in setting(config).items() if path not in of_the_stream}
-    return common | {"steps": config.stream.learned * config.epochs * config.train.episodes}
+    return common | {"steps": config.stream.learned * config.episodes_of_a_task}
 
 
 def identity(config: RunConfig) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from episodica.classifier.onnx_graphs import FewShot, graph_of, onnxruntime_load
 from episodica.classifier.state import ModelState
 from episodica.config import RunConfig
 from episodica.data.sampling import draw_episodes
-from episodica.engine.checkpoint import Checkpoints, Progress, module_tensors
+from episodica.engine.checkpoint import Checkpoint, Checkpoints, module_tensors
 from episodica.engine.evaluate import examine
 from episodica.engine.experiment import Experiment, new_learner
 from episodica.errors import InputError
@@ -97,8 +97,8 @@ def test_the_classifier_of_a_run_is_the_one_that_was_evaluated(
     config = make_config({"method.name": "icarl", "data.size": 16, "eval.queries": 2, "kernels": "torch"})
     learner = new_learner(config, torch.device("cpu")).eval()
     with RunFolder(tmp_path, config) as run:
-        progress = Progress(session=0, step=0, ended=True, events=0, seconds_train=0)
-        Checkpoints(run.checkpoints).save(progress, module_tensors("learner", learner))
+        checkpoint = Checkpoint(session=0, step=0, ended=True, events=0, seconds_train=0)
+        Checkpoints(run.checkpoints).save(checkpoint, module_tensors("learner", learner))
     (name, shape, expected), *_ = examine(learner, replace(experiment, config=config), 0)
     g = generator("evaluation", config.eval.seed, name, shape.way, shape.shots)
     episodes = draw_episodes(experiment.stream.unseen, shape, g)

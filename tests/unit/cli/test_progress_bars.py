@@ -25,7 +25,7 @@ def bars_on(configs: list[RunConfig], **how: Any) -> tuple[ProgressBars, StringI
 
 
 def at(event: str, session: int = 1, **values: Any) -> dict[str, Any]:
-    return {"event": event, "session": session, "sessions": 2, "steps": 10, "epochs": 2, **values}
+    return {"event": event, "session": session, "sessions": 2, "steps": 10, **values}
 
 
 def result(session: int, unseen: float) -> dict[str, Any]:

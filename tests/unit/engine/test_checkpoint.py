@@ -8,8 +8,8 @@ from torch import nn
 from torch.optim import Adam
 
 from episodica.engine.checkpoint import (
+    Checkpoint,
     Checkpoints,
-    Progress,
     module_tensors,
     optimizer_tensors,
     restore_module,
@@ -19,7 +19,7 @@ from episodica.errors import InputError
 from episodica.rng import generator
 
 MEMORY = {"3": {"rows": [1, 2], "distances": [0.1, 0.2]}}
-MIDDLE = Progress(session=1, step=40, ended=False, events=7, seconds_train=1.5, memory=MEMORY)
+MIDDLE = Checkpoint(session=1, step=40, ended=False, events=7, seconds_train=1.5, memory=MEMORY)
 END = replace(MIDDLE, ended=True)
 TENSORS = {"learner.weight": torch.arange(6.0).view(2, 3), "method.anchor": torch.ones(2, dtype=torch.int64)}
 

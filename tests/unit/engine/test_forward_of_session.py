@@ -1,15 +1,12 @@
 """How a session computes: what it keeps of the old model's answers (all, where an image has few views and these are
 asked for again), and which images share the statistics of the batch-norm."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from episodica.engine import trainer
-from episodica.engine.forward import frozen
-from episodica.engine.trainer import Trainer
-from episodica.records.run import RunFolder
+from episodica.engine import forward
+from episodica.engine.forward import Forward
 
 STILL = {"crop": "none", "flip": False, "brightness": 0, "contrast": 0, "colour": 0}
 IMAGES, DRAWN = 27, 9  # that the session may read, and of a step
@@ -20,20 +17,18 @@ OFTEN, SELDOM = (
 
 
 @pytest.fixture
-def chosen(experiment, make_config, make_access, tmp_path, monkeypatch):
+def chosen(make_config, make_access, learner, teacher):
     """How one of three sessions of so many steps computes with this augmentation."""
-    monkeypatch.setattr(trainer, "Forward", lambda *_, **how: how)
 
     def choose(steps: int, session: int = 1, bn: str = "joint", method: str = "erd", **augment: Any) -> Any:
         changes = {f"augment.{name}": value for name, value in augment.items()}
         config = make_config(
             {"train.epochs": 1, "train.episodes": steps, "train.bn": bn, "method.name": method, **changes}
         )
-        one = Trainer(replace(experiment, config=config), RunFolder(tmp_path, config), lambda _: None, lambda: False)
         access = make_access(**augment)
-        one.session = session
         assert len(access.rows) == IMAGES
-        return one._forward(access, frozen(one.learner))
+        of_session = Forward.for_session(config, session, config.steps(), access, learner, teacher)
+        return {"cache": of_session._cached, "bank": of_session._bank, "split_bn": of_session._split_bn}
 
     return choose
 
@@ -47,7 +42,7 @@ def test_embeddings_of_images_are_kept_where_views_are_not_random(chosen, paddin
 
 
 def test_embeddings_are_not_kept_where_there_is_no_room_for_all(chosen, monkeypatch):
-    monkeypatch.setattr(trainer, "VALUES_KEPT", IMAGES - 1)
+    monkeypatch.setattr(forward, "VALUES_KEPT", IMAGES - 1)
     assert not chosen(OFTEN, **STILL)["cache"]
 
 
