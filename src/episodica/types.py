@@ -78,6 +78,7 @@ class Episodes:
 
     rows: Tensor  # [B, N, K + Q]
     shots: int
+    past: int = 0  # the first so many classes are of past tasks, where a method's loss must know
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,10 +95,17 @@ class Embedded:
 
     support: Tensor  # [B, N, K, *E]
     query: Tensor  # [B, N * Q, *E]
+    past: int = 0  # as of the episodes
 
     @classmethod
-    def of(cls, embeddings: Tensor, shots: int) -> "Embedded":  # [B, N, K + Q, *E]
-        return cls(embeddings[:, :, :shots], embeddings[:, :, shots:].flatten(1, 2))
+    def of(cls, embeddings: Tensor, shots: int, past: int = 0) -> "Embedded":  # [B, N, K + Q, *E]
+        return cls(embeddings[:, :, :shots], embeddings[:, :, shots:].flatten(1, 2), past)
+
+    @property
+    def current(self) -> "Embedded":
+        """Without the classes of past tasks."""
+        by_class = self.query.unflatten(1, (self.support.shape[1], -1))
+        return Embedded(self.support[:, self.past :], by_class[:, self.past :].flatten(1, 2))
 
     @property
     def labels(self) -> Tensor:  # [N * Q]

@@ -175,7 +175,7 @@ def _fits(views: int, access: SessionAccess, teacher: Learner) -> bool:
 
 
 def _embedded(embeddings: Tensor, episodes: Episodes) -> Embedded:
-    return Embedded.of(embeddings.unflatten(0, tuple(episodes.rows.shape)), episodes.shots)
+    return Embedded.of(embeddings.unflatten(0, tuple(episodes.rows.shape)), episodes.shots, episodes.past)
 
 
 def _embedded_batch(backbone: Backbone, pixels: Tensor, batch: Batch) -> EmbeddedBatch:

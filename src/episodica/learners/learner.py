@@ -32,11 +32,11 @@ class Learner(nn.Module, Component, kind="learner"):
     def scores(self, prototypes: Tensor, queries: Tensor) -> Tensor:  # queries [B, M, *E] -> [B, M, N]
         raise NotImplementedError
 
-    def meta_loss(self, scores: Tensor, labels: Tensor) -> Tensor:
+    def meta_loss(self, answers: Tensor, labels: Tensor) -> Tensor:
         raise NotImplementedError
 
     def distill(self, student: Tensor, teacher: Tensor, clamp: float = 0.0) -> Tensor:
-        """How far the student's scores are from the teacher's."""
+        """How far the student's answers are from the teacher's."""
         raise NotImplementedError
 
     def pair_values(self, embedding: Size) -> int:
@@ -55,3 +55,7 @@ class Learner(nn.Module, Component, kind="learner"):
     def classify(self, episodes: Embedded) -> Tensor:
         """Scores of an episode's queries against its own support set. [B, N * Q, N]"""
         return self.scores(self.prototypes(episodes.support), episodes.query)
+
+    def answers(self, episodes: Embedded) -> Tensor:
+        """What the losses compare: these scores, or those of each support image of which they are the mean."""
+        return self.classify(episodes)

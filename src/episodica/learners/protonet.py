@@ -31,8 +31,8 @@ class ProtoNet(Learner, name="protonet"):
             products = queries @ prototypes.transpose(1, 2)  # [B, M, N]
         return 2 * products - prototypes.square().sum(-1)[:, None] - queries.square().sum(-1, keepdim=True)
 
-    def meta_loss(self, scores: Tensor, labels: Tensor) -> Tensor:
-        return cross_entropy(scores, labels)
+    def meta_loss(self, answers: Tensor, labels: Tensor) -> Tensor:
+        return cross_entropy(answers, labels)
 
     def distill(self, student: Tensor, teacher: Tensor, clamp: float = 0.0) -> Tensor:
         return kl(teacher, student, clamp)

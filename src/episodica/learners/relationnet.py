@@ -15,6 +15,7 @@ from torch import Size, Tensor, nn
 from episodica.learners.learner import Learner
 from episodica.losses import squared_error
 from episodica.models.conv4 import block
+from episodica.types import Embedded
 
 CHANNELS, HIDDEN = 64, 8
 SMALLEST_MAP = 4  # the relation module halves it twice
@@ -32,6 +33,13 @@ class RelationNet(Learner, name="relationnet"):
         Field(
             description="several shots: relate the query to every support image and average the scores (eq. 9-10), or "
             "relate it once to the mean or sum of their maps (published code)"
+        ),
+    ] = "pairs"
+    error: Annotated[
+        Literal["pairs", "scores"],
+        Field(
+            description="several shots: the losses compare the relations to every support image (eq. 9-10), or the "
+            "scores of the classes, which are their means"
         ),
     ] = "pairs"
     relation: nn.Sequential = field(init=False)
@@ -67,7 +75,15 @@ class RelationNet(Learner, name="relationnet"):
         return support.float().mean(2, keepdim=True) if self.shots == "mean" else support.float().sum(2, keepdim=True)
 
     def scores(self, prototypes: Tensor, queries: Tensor) -> Tensor:
-        """The mean relation of each query to the maps that stand for each class, in fp32.
+        """The mean relation of each query to the maps that stand for each class."""
+        return self.relations(prototypes, queries).mean(-1)
+
+    def answers(self, episodes: Embedded) -> Tensor:  # [B, N * Q, N, K or 1], or [B, N * Q, N]
+        relations = self.relations(self.prototypes(episodes.support), episodes.query)
+        return relations if self.error == "pairs" else relations.mean(-1)
+
+    def relations(self, prototypes: Tensor, queries: Tensor) -> Tensor:  # queries [B, M, *E] -> [B, M, N, K or 1]
+        """Of each query to each of the maps that stand for a class, in fp32.
 
         The first layer is linear in the two maps that it sees side by side: each half of its weight meets every image
         once instead of once a pair, and the pair gets the sum.
@@ -87,29 +103,30 @@ class RelationNet(Learner, name="relationnet"):
         return conv
 
     def _relations(self, support: Tensor, query: Tensor) -> Tensor:
-        """Of what the first layer's halves gave: [B, N, K, 64, side, side] and [B, M, 64, side, side] -> [B, M, N]."""
+        """Of what the first layer's halves gave. [B, N, K, 64, side, side], [B, M, 64, side, side] -> [B, M, N, K]"""
         first, *others = self.relation
         assert isinstance(first, nn.Sequential)
         x = (query[:, :, None] + support.flatten(1, 2)[:, None]).flatten(0, 2)
         _, *rest = first
         for layer in (*rest, *others):
             x = layer(x)
-        return x.view(*query.shape[:2], *support.shape[1:3]).mean(-1)
+        return x.view(*query.shape[:2], *support.shape[1:3])
 
     def pairwise(self, shots: int) -> bool:
         return self.shots == "pairs" or shots == 1
 
     def for_evaluation(self) -> "RelationNet":
-        halved = _Halved(backbone=self.backbone, shots=self.shots)
+        halved = _Halved(backbone=self.backbone, shots=self.shots, error=self.error)
         halved.relation = self.relation
         return halved.train(self.training)
 
     def pair_values(self, embedding: Size) -> int:
         return CHANNELS * embedding[-2:].numel()
 
-    def meta_loss(self, scores: Tensor, labels: Tensor) -> Tensor:
+    def meta_loss(self, answers: Tensor, labels: Tensor) -> Tensor:
         """1 for a query's own class, 0 for the others."""
-        return squared_error(scores, F.one_hot(labels, scores.shape[-1]).expand_as(scores))
+        targets = F.one_hot(labels, answers.shape[2])  # [N * Q, N]
+        return squared_error(answers, (targets if answers.dim() == 3 else targets[..., None]).expand_as(answers))
 
     def distill(self, student: Tensor, teacher: Tensor, clamp: float = 0.0) -> Tensor:
         assert not clamp, "relations are no probabilities of a softmax"
@@ -125,7 +142,7 @@ class _Halved(RelationNet):
             halves = torch.cat(conv.weight.chunk(2, dim=1))
             return F.conv2d(maps.float(), halves, padding=1).movedim(1, -1).contiguous()
 
-    def scores(self, prototypes: Tensor, queries: Tensor) -> Tensor:
+    def relations(self, prototypes: Tensor, queries: Tensor) -> Tensor:
         """A half of a mean or a sum of maps is that of their halves."""
         with torch.autocast(queries.device.type, enabled=False):
             bias = self._first.bias

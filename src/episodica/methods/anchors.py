@@ -1,15 +1,12 @@
 """Anchors: one point of the embedding for each old class, against which two models are compared."""
 
-from collections.abc import Collection
-
 import torch
 from torch import Tensor
 
 from episodica.learners.learner import Learner
 from episodica.methods.access import Access
-from episodica.methods.method import Step
 from episodica.rng import StepGenerators
-from episodica.types import Pool
+from episodica.types import Embedded, Pool
 
 
 def class_means(access: Access, learner: Learner, pool: Pool) -> Tensor:
@@ -23,7 +20,6 @@ def sampled(anchors: Tensor, count: int | None, rng: StepGenerators) -> Tensor:
     return anchors[torch.randperm(len(anchors), generator=rng("anchors"))[:count].to(anchors.device)]
 
 
-def alignment(step: Step, teacher: Learner, anchors: Tensor, names: Collection[str]) -> Tensor:
-    """KL between the old and the new model's distribution over the anchors, mean over the images of named episodes."""
-    new, old = (torch.cat([part[name].images for name in names], dim=1) for part in (step.new, step.old))
-    return step.learner.distill(step.learner.scores(anchors[None], new), teacher.scores(anchors[None], old))
+def alignment(learner: Learner, teacher: Learner, anchors: Tensor, new: Embedded, old: Embedded) -> Tensor:
+    """KL between the old and the new model's distribution over the anchors, mean over all images of the episodes."""
+    return learner.distill(learner.scores(anchors[None], new.images), teacher.scores(anchors[None], old.images))

@@ -77,7 +77,7 @@ class ERD(Method, name="erd"):
         if self.lambda_m:
             terms["distill_m"] = self.lambda_m * self._distill_cross(step, teacher)
         if self.lambda_e:
-            new, old = learner.classify(step.new["exemplar"]), teacher.classify(step.old["exemplar"])
+            new, old = learner.answers(step.new["exemplar"]), teacher.answers(step.old["exemplar"])
             terms["distill_e"] = self.lambda_e * learner.distill(new, old, self.kl_clamp)
         return terms
 
@@ -86,7 +86,7 @@ class ERD(Method, name="erd"):
         classifier; for Relation Networks it is what the paper's equation for them says."""
         new, old = step.new["mix"], step.old["mix"]
         if self.cross == "paper":
-            pair = teacher.classify(new), teacher.classify(old)
+            pair = teacher.answers(new), teacher.answers(old)
         else:
             anchors = teacher.prototypes(step.old["exemplar"].support)
             pair = teacher.scores(anchors, new.images), teacher.scores(anchors, old.images)

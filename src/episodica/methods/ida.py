@@ -41,7 +41,9 @@ class IDA(Method, name="ida"):
         terms = meta_term(step)
         if step.teacher is not None and self.weight:
             anchors = sampled(self.anchors, self.sample, step.rng)
-            terms["align"] = self.weight * alignment(step, step.teacher, anchors, ["mix"])
+            terms["align"] = self.weight * alignment(
+                step.learner, step.teacher, anchors, step.new["mix"], step.old["mix"]
+            )
         return terms
 
     def end(self, access: Access, pools: Pools) -> None:

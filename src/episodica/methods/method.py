@@ -87,5 +87,8 @@ def current_episodes(pools: Pools, shape: Shape, rng: StepGenerators) -> dict[st
 
 def meta_term(step: Step) -> dict[str, Tensor]:
     """The few-shot loss of the learner on the `mix` episodes (eq. 3 and 5)."""
-    episodes = step.new["mix"]
-    return {"meta": step.learner.meta_loss(step.learner.classify(episodes), episodes.labels)}
+    return {"meta": few_shot_loss(step.learner, step.new["mix"])}
+
+
+def few_shot_loss(learner: Learner, episodes: Embedded) -> Tensor:
+    return learner.meta_loss(learner.answers(episodes), episodes.labels)

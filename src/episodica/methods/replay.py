@@ -1,5 +1,6 @@
 """Exemplars inside episodes: how classes of the past and of the current task are drawn together."""
 
+from dataclasses import replace
 from typing import Literal
 
 import torch
@@ -41,6 +42,16 @@ def cross_task(
             n_past = (torch.rand(shape.episodes, way, generator=g) < p).sum(1)
         classes = choose_mixed(current, len(past), n_past, way, g)
     return draw_images(pools.seen, classes, shape, g), used.scatter_(1, classes, True)[:, current:]
+
+
+def past_beside_current(
+    pools: Pools, past: Pool, shape: Shape, n_past: int, n_current: int, rng: StepGenerators
+) -> Episodes:
+    """Episodes of so many past classes, which come first, and current ones, as far as there are so many."""
+    g, n_past, n_current = rng("mix"), min(n_past, len(past)), min(n_current, len(pools.current))
+    counts = torch.full((shape.episodes,), n_past)
+    classes = choose_mixed(len(pools.current), len(past), counts, n_past + n_current, g)
+    return replace(draw_images(pools.seen, classes, shape, g), past=n_past)
 
 
 def exemplars_only(past: Pool, shape: Shape, rng: StepGenerators, avoid: Tensor | None = None) -> Episodes:

@@ -1,6 +1,7 @@
 """The relation module pair by pair: both maps side by side through the plain layers."""
 
 from copy import deepcopy
+from itertools import product
 from typing import Any
 
 import pytest
@@ -141,6 +142,40 @@ def test_maps_that_are_too_small_are_refused_with_a_remedy(backbone, size):
     ):
         learner.check(size)
     learner.check(64)
+
+
+def squared_gaps(learner: RelationNet, episodes: Embedded) -> list[float]:
+    """Of every query, class and support image, one pair after another through a classifier with that image alone."""
+    gaps = []
+    b, n, k = episodes.support.shape[:3]
+    for e, m, c, s in product(range(b), range(episodes.query.shape[1]), range(n), range(k)):
+        pair = Embedded(episodes.support[e : e + 1, c : c + 1, s : s + 1], episodes.query[e : e + 1, m : m + 1])
+        gaps.append((learner.classify(pair).item() - (episodes.labels[m].item() == c)) ** 2)
+    return gaps
+
+
+@torch.no_grad()
+def test_the_losses_of_several_shots_are_those_of_pairs_or_of_their_means():
+    episodes, other = maps((2, 3, 4, 2)), maps((2, 3, 4, 2), "other")
+    pairs, means = relation_net().eval(), relation_net().eval()
+    means.error = "scores"
+    gaps = squared_gaps(pairs, episodes)
+    loss = pairs.meta_loss(pairs.answers(episodes), episodes.labels)
+    assert loss.item() == pytest.approx(sum(gaps) / len(gaps), rel=1e-5)
+    assert torch.equal(means.answers(episodes), means.classify(episodes))
+    assert means.meta_loss(means.answers(episodes), episodes.labels) < loss  # without the spread within a class
+    torch.testing.assert_close(pairs.answers(episodes).mean(-1), pairs.classify(episodes))
+    apart = (pairs.answers(episodes) - pairs.answers(other)).square().mean()
+    torch.testing.assert_close(pairs.distill(pairs.answers(episodes), pairs.answers(other)), apart)
+
+
+def test_with_one_shot_pairs_and_scores_have_one_loss():
+    losses = []
+    for error in ("pairs", "scores"):
+        learner, episodes = relation_net().eval(), maps((2, 3, 1, 2))
+        learner.error = error
+        losses.append(learner.meta_loss(learner.answers(episodes), episodes.labels))
+    assert losses[0] == losses[1]
 
 
 def test_losses_are_mean_squared_errors():

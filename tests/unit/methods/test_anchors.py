@@ -16,6 +16,7 @@ from episodica.learners.protonet import ProtoNet
 from episodica.learners.relationnet import RelationNet
 from episodica.methods.access import Access
 from episodica.methods.eiml import EIML
+from episodica.methods.erd import ERD
 from episodica.methods.ft import FT
 from episodica.methods.ida import IDA
 from episodica.methods.method import Step
@@ -76,13 +77,32 @@ def test_ida_can_sample_anchors(learner: Learner) -> None:
     assert len(found) > 5
 
 
-@pytest.mark.parametrize("names", [["mix"], ["mix", "exemplar"]])
-def test_eiml_aligns_all_that_was_drawn(learner: Learner, names: list[str]) -> None:
-    method = EIML()
+@pytest.mark.parametrize("in_meta_loss", [False, True])
+@pytest.mark.parametrize("in_distillation", [False, True])
+def test_eiml_learns_from_and_aligns_past_classes_where_its_fields_say_so(
+    learner: Learner, in_distillation: bool, in_meta_loss: bool
+) -> None:
+    method = EIML(exemplars_in_distillation=in_distillation, exemplars_in_meta_loss=in_meta_loss)
     method.anchors = torch.randn(7, WIDTH, generator=generator("a"))
-    now = step(learner, names)
-    new, old = (torch.cat([part[name].images for name in names], dim=1) for part in (now.new, now.old))
-    assert method.loss(now)["align"].item() == pytest.approx(alignment_by_hand(new, old, method.anchors), rel=1e-4)
+    drawn = step(learner, ["mix"])
+    now = replace(
+        drawn,
+        new={"mix": replace(drawn.new["mix"], past=1)},
+        old={"mix": replace(drawn.old["mix"], past=1)},
+    )
+    terms = method.loss(now)
+
+    def of_current_classes(episodes: Embedded) -> Embedded:
+        """Of four classes with one support image and two queries each, all but the first."""
+        return Embedded(episodes.support[:, 1:], episodes.query[:, 2:])
+
+    new, old = drawn.new["mix"], drawn.old["mix"]
+    learned = new if in_meta_loss else of_current_classes(new)
+    assert terms["meta"] == learner.meta_loss(learner.classify(learned), learned.labels)
+    if not in_distillation:
+        new, old = of_current_classes(new), of_current_classes(old)
+    expected = alignment_by_hand(new.images, old.images, method.anchors)
+    assert terms["align"].item() == pytest.approx(expected, rel=1e-4)
 
 
 @pytest.mark.parametrize("method", [IDA, EIML])
@@ -98,22 +118,30 @@ POOLS = Pools(Pool.of({c: range(10 * c, 10 * c + 10) for c in range(5)}), Pool.o
 
 
 @pytest.mark.parametrize(
-    ("fields", "names", "past_classes"),
+    ("fields", "past", "current"),
     [
-        ({}, {"mix"}, 0),
-        ({"exemplars_in_distillation": True}, {"mix", "exemplar"}, 0),
-        ({"exemplars_in_meta_loss": True}, {"mix"}, 1),
-        ({"exemplars_in_meta_loss": True, "p": 0.4}, {"mix"}, 2),
-        ({"exemplars_in_distillation": True, "exemplars_in_meta_loss": True}, {"mix", "exemplar"}, 1),
-        ({"exemplars_in_distillation": True, "weight": 0}, {"mix"}, 0),
+        ({}, 0, 5),
+        ({"exemplars_in_distillation": True}, 1, 5),
+        ({"exemplars_in_meta_loss": True}, 1, 4),
+        ({"exemplars_in_meta_loss": True, "p": 0.4}, 2, 3),
+        ({"exemplars_in_meta_loss": True, "p": 0.6}, 2, 2),  # there are no more past classes
+        ({"exemplars_in_distillation": True, "exemplars_in_meta_loss": True}, 1, 4),
+        ({"exemplars_in_distillation": True, "weight": 0}, 0, 5),
+        ({"exemplars_in_distillation": True, "p": 0.0}, 0, 5),
     ],
 )
-def test_eiml_draws_exemplars_where_its_fields_say_so(fields: dict, names: set[str], past_classes: int) -> None:
+def test_eiml_draws_exemplars_where_its_fields_say_so(fields: dict, past: int, current: int) -> None:
     draws = EIML(**fields).draw(POOLS, Shape(5, 1, 2), RNG)
-    assert set(draws) == names
-    assert (draws["mix"].rows[0, :, 0] >= 80).sum() == past_classes
-    if "exemplar" in draws:
-        assert (draws["exemplar"].rows >= 80).all()
+    assert set(draws) == {"mix"}  # never an exemplar sub-episode
+    assert draws["mix"].past == past
+    assert (draws["mix"].rows[0, :, 0] >= 80).tolist() == [True] * past + [False] * current
+
+
+def test_with_exemplars_in_the_meta_loss_eiml_learns_from_the_episode_of_erd() -> None:
+    ours, theirs = (
+        method.draw(POOLS, Shape(5, 1, 2), RNG)["mix"] for method in (EIML(exemplars_in_meta_loss=True), ERD())
+    )
+    assert torch.equal(ours.rows, theirs.rows)
 
 
 def test_without_exemplars_eiml_draws_what_ft_draws() -> None:
@@ -145,6 +173,8 @@ def test_eiml_needs_no_more_exemplars_than_it_draws(fields: dict, least: int) ->
 def test_eiml_wants_whole_classes() -> None:
     with pytest.raises(ValueError, match=r"change p or the way$"):
         EIML(exemplars_in_meta_loss=True, p=0.3).check(Shape(5, 1, 15), ProtoNet)
+    with pytest.raises(ValueError, match=r"change p or the way$"):
+        EIML(exemplars_in_distillation=True, p=0.3).check(Shape(5, 1, 15), ProtoNet)
     EIML(p=0.3).check(Shape(5, 1, 15), ProtoNet)
 
 

@@ -138,36 +138,46 @@ def maps(*key: int | str) -> dict[str, Embedded]:
     return {name: draw(name) for name in ("mix", "exemplar")}
 
 
-def slow_relations(module: torch.nn.Sequential, episodes: Embedded) -> list[list[Vector]]:
-    """Of each episode and query the mean relation to each class, by a module in evaluation mode."""
+Relations = list[list[list[Vector]]]  # of each episode, query and class, to each support image
+
+
+def slow_relations(module: torch.nn.Sequential, episodes: Embedded) -> Relations:
+    """By a module in evaluation mode."""
 
     def relation(support: torch.Tensor, query: torch.Tensor) -> float:
         with torch.no_grad():
             return module(torch.cat([support, query])[None]).item()
 
     return [
-        [[sum(relation(s, query) for s in images) / len(images) for images in support] for query in queries]
+        [[[relation(s, query) for s in images] for images in support] for query in queries]
         for support, queries in zip(episodes.support, episodes.query, strict=True)
     ]
 
 
-def squared_gap(one: list[list[Vector]], other: list[list[Vector]]) -> float:
+def means(relations: Relations) -> list[list[Vector]]:
+    return [[[sum(images) / len(images) for images in classes] for classes in queries] for queries in relations]
+
+
+def squared_gap(one: list, other: list) -> float:
     pairs = zip(torch.tensor(one).flatten().tolist(), torch.tensor(other).flatten().tolist(), strict=True)
     gaps = [(a - b) ** 2 for a, b in pairs]
     return sum(gaps) / len(gaps)
 
 
-def test_terms_of_relation_networks_are_squared_errors_and_the_old_module_relates_the_new_maps():
+@pytest.mark.parametrize("error", ["pairs", "scores"])
+def test_terms_of_relation_networks_are_squared_errors_and_the_old_module_relates_the_new_maps(error):
     student, teacher = relation_net(0).eval(), relation_net(1).eval().requires_grad_(False)
+    student.error = teacher.error = error
     new, old = maps("new"), maps("old")
     terms = ERD(lambda_m=0.7, lambda_e=1.3).loss(Step(student, new, teacher, old, RNG))
-    own = [[[float(n == m // QUERIES) for n in range(WAY)] for m in range(WAY * QUERIES)]] * 2
+    own = [[[[float(n == m // QUERIES)] * 2 for n in range(WAY)] for m in range(WAY * QUERIES)]] * 2
+    compared = means if error == "scores" else list
     by_student, by_teacher = (
-        lambda e, module=model.relation: slow_relations(module, e) for model in (student, teacher)
+        lambda e, module=model.relation: compared(slow_relations(module, e)) for model in (student, teacher)
     )
     assert {name: term.item() for name, term in terms.items()} == pytest.approx(
         {
-            "meta": squared_gap(by_student(new["mix"]), own),
+            "meta": squared_gap(by_student(new["mix"]), compared(own)),
             "distill_m": 0.7 * squared_gap(by_teacher(new["mix"]), by_teacher(old["mix"])),
             "distill_e": 1.3 * squared_gap(by_student(new["exemplar"]), by_teacher(old["exemplar"])),
         },

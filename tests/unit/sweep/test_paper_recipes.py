@@ -111,14 +111,14 @@ PAPER: dict[str, tuple[int, set[Run]]] = {
         REFERENCES | erd("", "memory.select=random", "memory.select=herding", "memory.select=rb"),
     ),
     "ablation_components": (
-        8,
+        9,
         REFERENCES
         | eiml(
             "method.exemplars_in_distillation=True",
             "method.exemplars_in_meta_loss=True",
             "method.exemplars_in_distillation=True method.exemplars_in_meta_loss=True",
         )
-        | erd(""),
+        | erd("", "method.cross=released"),
     ),
 }
 
@@ -216,8 +216,8 @@ def test_what_is_the_same_run_is_trained_once_for_all_recipes() -> None:
     assert ids("table_ci") <= ids("table2")
     assert len(ids("table3") & ids("fig_16task")) == 10
     everything = set.union(*(ids(name) for name in PAPER))
-    ablated = 4 + 3 + 4 + 4 + 3 + 2 + 3 + 3  # lambdas of 0 and p = 0.4 are in two of them
-    assert len(everything) == 60 + 16 + 15 + (30 - 10) + 10 + ablated == 147
+    ablated = 4 + 3 + 4 + 4 + 3 + 2 + 3 + 4  # lambdas of 0 and p = 0.4 are in two of them
+    assert len(everything) == 60 + 16 + 15 + (30 - 10) + 10 + ablated == 148
 
 
 @pytest.mark.parametrize("data", [CIFAR, CUB, MINI])
