@@ -1,7 +1,6 @@
 """Loss terms on scores: means over queries, always in fp32."""
 
-import torch.nn.functional as F
-from torch import Tensor
+from episodica.lazy_torch import F, Tensor
 
 
 def cross_entropy(scores: Tensor, labels: Tensor) -> Tensor:

@@ -8,11 +8,8 @@ from collections.abc import Callable
 from math import ceil
 from typing import Any, NamedTuple
 
-import torch
-from torch import Generator, Tensor
-from torch.nn.functional import normalize
-
 from episodica.config.sections import MemoryConfig
+from episodica.lazy_torch import F, Generator, Tensor, torch
 from episodica.types import Pool
 
 Embed = Callable[[Tensor], Tensor]  # rows [M] -> embeddings [M, *E]
@@ -95,7 +92,7 @@ def at_random(images: Tensor, count: int, g: Generator) -> Tensor:
 
 def herding(embeddings: Tensor, count: int, g: Generator) -> Tensor:
     """iCaRL's greedy rule on normalised features: the mean of the chosen stays closest to the mean of all."""
-    features = normalize(embeddings)
+    features = F.normalize(embeddings)
     mean, total = features.mean(0), torch.zeros_like(features[0])
     free, chosen = torch.ones(len(features), dtype=torch.bool), []
     for k in range(1, count + 1):

@@ -7,15 +7,18 @@ options, YAML keys, validation and help are all made from them.
 import dataclasses
 import importlib
 import pkgutil
+import sys
+from collections.abc import Collection
 from functools import cache
 from importlib.metadata import entry_points
-from types import MappingProxyType
+from inspect import get_annotations
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, ClassVar, Literal, Self, dataclass_transform, get_args, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
-from torch import nn
 
 from episodica.errors import InputError, nearest
+from episodica.lazy_torch import Module, nn
 
 _components: dict[str, dict[str, type["Component"]]] = {}
 
@@ -40,33 +43,38 @@ class Component:
                 raise ValueError(f'{cls.kind} "{name}" is {known.__module__}.{known.__qualname__}: take another name')
             _components[cls.kind][name] = cls
 
-    def __new__(cls, *_: object, **__: object) -> Self:
-        self = super().__new__(cls)
-        if isinstance(self, nn.Module):
-            nn.Module.__init__(self)  # before the generated __init__ assigns the fields
+    @classmethod
+    def declared(cls, **fields: Any) -> Self:
+        """The fields alone, with nothing built from them: enough to ask what fits, and without torch."""
+        self = object.__new__(cls)
+        vars(self).update(fields)
         return self
 
 
 class Settings(BaseModel):
-    """The validated hyper-parameters of a component; `build` makes the component."""
+    """The validated hyper-parameters of a component; `build` makes the component, `declared` only says what it is."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, coerce_numbers_to_str=True)
     component: ClassVar[type[Component]]
     name: str
 
-    def build(self, **parts: nn.Module) -> Any:
-        values = {key: getattr(self, key) for key in type(self).model_fields if key != "name"}
-        return self.component(**values, **parts)
+    def build(self, **parts: Module) -> Any:
+        return self.component(**self._values(), **parts)
+
+    def declared(self, **parts: Module) -> Any:
+        return self.component.declared(**self._values(), **parts)
+
+    def _values(self) -> dict[str, Any]:
+        return {key: getattr(self, key) for key in type(self).model_fields if key != "name"}
 
 
 @cache
 def settings_of(component: type[Component]) -> type[Settings]:
     """The pydantic model of a component's fields; fields that hold a module are parts, not settings."""
-    hints = get_type_hints(component, include_extras=True)
+    given = {field.name: field for field in dataclasses.fields(component) if field.init}  # type: ignore[arg-type]
+    hints = _hints(component, given)
     fields: dict[str, Any] = {
-        field.name: (hints[field.name], _default(field))
-        for field in dataclasses.fields(component)  # type: ignore[arg-type]
-        if field.init and not _holds_module(hints[field.name])
+        name: (hint, _default(given[name])) for name, hint in hints.items() if not _holds_module(hint)
     }
     fields["name"] = (Literal[component.name], component.name)  # type: ignore[valid-type]
     model = create_model(component.__name__, __base__=Settings, __doc__=component.__doc__, **fields)
@@ -103,5 +111,16 @@ def _default(field: dataclasses.Field[Any]) -> Any:
     return ... if field.default is dataclasses.MISSING else field.default
 
 
+def _hints(component: type[Component], names: Collection[str]) -> dict[str, Any]:
+    """The types of these fields alone: those of others, such as layers, may be names that load torch."""
+    hints: dict[str, Any] = {}
+    for owner in reversed(component.__mro__):
+        named = {name: hint for name, hint in get_annotations(owner).items() if name in names}
+        scope = vars(sys.modules[owner.__module__])
+        hints |= get_type_hints(SimpleNamespace(__annotations__=named), scope, include_extras=True)
+    return hints
+
+
 def _holds_module(hint: Any) -> bool:
-    return any(isinstance(part, type) and issubclass(part, nn.Module) for part in (hint, *get_args(hint)))
+    modules = (Module, nn.Module) if "torch" in sys.modules else (Module,)  # a hint that names torch's has loaded it
+    return any(isinstance(part, type) and issubclass(part, modules) for part in (hint, *get_args(hint)))

@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 
-import torch
-from torch import Generator
+from episodica.lazy_torch import Generator, torch
 
 Generators = Callable[[str], Generator]
 """A generator for each name: the engine has bound seed and session."""
@@ -34,7 +33,7 @@ class StepGenerators:
 
 
 def generator(*key: int | str) -> Generator:
-    return Generator().manual_seed(_number(*key))
+    return torch.Generator().manual_seed(_number(*key))
 
 
 @contextmanager

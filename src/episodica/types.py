@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import torch
-from torch import Tensor
+from episodica.lazy_torch import Tensor, torch
 
 
 @dataclass(frozen=True, eq=False)

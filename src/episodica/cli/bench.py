@@ -6,7 +6,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Literal
 
-import torch
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
@@ -41,6 +40,8 @@ def bench(
     Ratios are speeds in units of each table's first row, taken within interleaved rounds. The fraction of the peak is
     useful arithmetic in units of the best convolution of the same round.
     """
+    import torch
+
     if clock == "cpu" and threads != 1:
         raise InputError("--clock cpu adds up what all threads spend: it goes with --threads 1")
     if json_file is not None:

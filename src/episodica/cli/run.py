@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import torch
 import yaml
 from cyclopts import Parameter
 from rich.markup import escape
@@ -97,6 +96,8 @@ def _executor(
     for option, value in given.items():
         if value is not None:
             raise InputError(f"--{option} goes with --on ray; here, --threads says how many threads a run has")
+    import torch
+
     return local(configs, torch.get_num_threads())
 
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
-import torch
 from pydantic import ConfigDict, Field, GetCoreSchemaHandler, model_validator
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
@@ -85,15 +84,14 @@ class RunConfig(Section):
     @model_validator(mode="after")
     def _agree(self) -> Self:
         """What only several sections together can say: whether method, learner, backbone and images fit together."""
-        with torch.device("meta"):  # shapes are enough: no memory, and no random state
-            backbone = self.backbone.build()
-            learner = self.learner.build(backbone=backbone)
+        backbone = self.backbone.declared()
+        learner = self.learner.declared(backbone=backbone)
         with _refusing("backbone"):
             backbone.check(self.image_size)
         with _refusing("learner"):
             learner.check(self.image_size)
         with _refusing(f"method {self.method.name}"):
-            self.method.build().check(self.training_shape, self.learner.component)
+            self.method.declared().check(self.training_shape, self.learner.component)
         with _refusing("eval.centroids"):
             if self.normalised and not learner.vectors:
                 raise ValueError(f"learner {learner.name} compares maps, which have no length to normalise: set raw")

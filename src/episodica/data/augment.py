@@ -9,9 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-import torch
-import torch.nn.functional as F
-from torch import Tensor
+from episodica.lazy_torch import F, Tensor, torch
 
 if TYPE_CHECKING:
     from episodica.config.sections import AugmentConfig

@@ -1,9 +1,7 @@
 """Episodes from pools, all at once: no loop over episodes, classes or images. Each draw takes its generator."""
 
-import torch
-from torch import Generator, Tensor
-
 from episodica.errors import InputError
+from episodica.lazy_torch import Generator, Tensor, torch
 from episodica.types import Episodes, Pool, Shape
 
 MIN_WAY = 2

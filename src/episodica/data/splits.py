@@ -7,9 +7,9 @@ from hashlib import blake2b
 from itertools import zip_longest
 
 import numpy as np
-import torch
 
 from episodica.errors import InputError
+from episodica.lazy_torch import torch
 from episodica.rng import generator
 
 LEAST = 2  # images of a class in any episode: a support image and a query

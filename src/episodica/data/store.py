@@ -4,8 +4,8 @@ import mmap
 import sys
 
 import numpy as np
-import torch
-from torch import Tensor
+
+from episodica.lazy_torch import Tensor, torch
 
 
 class ImageStore:

@@ -2,14 +2,13 @@
 
 from typing import ClassVar
 
-from torch import Size, Tensor, nn
-
+from episodica.lazy_torch import Module, Size, Tensor
 from episodica.models.backbone import Backbone
 from episodica.registry import Component
 from episodica.types import Embedded
 
 
-class Learner(nn.Module, Component, kind="learner"):
+class Learner(Module, Component, kind="learner"):
     """`prototypes` and `scores` stay apart, so that queries can be scored against anybody's prototypes."""
 
     backbone: Backbone

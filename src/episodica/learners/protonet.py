@@ -6,9 +6,7 @@ There is nothing to learn but the embedding.
 
 from typing import ClassVar
 
-import torch
-from torch import Tensor
-
+from episodica.lazy_torch import Tensor, torch
 from episodica.learners.learner import Learner
 from episodica.losses import cross_entropy, kl
 

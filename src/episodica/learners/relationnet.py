@@ -4,14 +4,14 @@ Embeddings are feature maps. A small network, the relation module, looks at the 
 side by side and says how related they are, from 0 to 1. Encoder and relation module learn together, by squared error.
 """
 
+from __future__ import annotations
+
 from dataclasses import field
 from typing import Annotated, ClassVar, Literal
 
-import torch
-import torch.nn.functional as F
 from pydantic import Field
-from torch import Size, Tensor, nn
 
+from episodica.lazy_torch import F, Size, Tensor, nn, torch
 from episodica.learners.learner import Learner
 from episodica.losses import squared_error
 from episodica.models.conv4 import block
@@ -115,7 +115,7 @@ class RelationNet(Learner, name="relationnet"):
     def pairwise(self, shots: int) -> bool:
         return self.shots == "pairs" or shots == 1
 
-    def for_evaluation(self) -> "RelationNet":
+    def for_evaluation(self) -> RelationNet:
         halved = _Halved(backbone=self.backbone, shots=self.shots, error=self.error)
         halved.relation = self.relation
         return halved.train(self.training)

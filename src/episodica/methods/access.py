@@ -2,8 +2,7 @@
 
 from typing import Protocol
 
-from torch import Generator, Tensor
-
+from episodica.lazy_torch import Generator, Tensor
 from episodica.learners.learner import Learner
 from episodica.rng import Generators
 

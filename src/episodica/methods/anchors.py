@@ -1,8 +1,6 @@
 """Anchors: one point of the embedding for each old class, against which two models are compared."""
 
-import torch
-from torch import Tensor
-
+from episodica.lazy_torch import Tensor, torch
 from episodica.learners.learner import Learner
 from episodica.methods.access import Access
 from episodica.rng import StepGenerators

@@ -5,9 +5,7 @@ A class's label is its place in the order of arrival: past classes first, then t
 
 from math import ceil
 
-import torch
-from torch import Generator, Tensor
-
+from episodica.lazy_torch import Generator, Tensor, torch
 from episodica.types import Batch, Pool, Pools, Shape
 
 NO_EPISODES = ("train.lr", "train.decay", "train.parts", "train.bn")

@@ -9,10 +9,9 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Annotated, ClassVar
 
-import torch
 from pydantic import Field
-from torch import Tensor
 
+from episodica.lazy_torch import Tensor, torch
 from episodica.learners.learner import Learner
 from episodica.methods.access import Access
 from episodica.methods.anchors import alignment, class_means, sampled

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
-from torch import Tensor
 
+from episodica.lazy_torch import Tensor
 from episodica.learners.learner import Learner
 from episodica.methods.method import Method, Step, current_episodes, meta_term, require_vectors
 from episodica.methods.replay import check_share, cross_task, exemplars_only

@@ -6,8 +6,7 @@ Episodic training on the classes of the current task only, starting from the pre
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
-from torch import Tensor
-
+from episodica.lazy_torch import Tensor
 from episodica.methods.method import Method, Step, current_episodes, meta_term
 from episodica.rng import StepGenerators
 from episodica.types import Episodes, Pools, Shape

@@ -1,8 +1,6 @@
 """Classifiers on top of the embedding that grow with the classes: what they see, and how new outputs begin."""
 
-import torch
-from torch import Generator, Tensor
-
+from episodica.lazy_torch import Generator, Tensor, torch
 from episodica.methods.access import Access
 
 

@@ -4,18 +4,17 @@ One sigmoid for each class. On current images and exemplars alike, the targets o
 of old classes are what the previous network answers. Its nearest-mean rule is the evaluation that all methods share.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import field
 from math import sqrt
 from typing import Annotated, ClassVar
 
-import torch
-import torch.nn.functional as F
 from pydantic import Field
-from torch import Tensor, nn
-from torch.optim import SGD, Optimizer
 
 from episodica.config.sections import TrainConfig
+from episodica.lazy_torch import F, Optimizer, Tensor, nn, torch
 from episodica.learners.learner import Learner
 from episodica.methods.access import Access
 from episodica.methods.batches import NO_EPISODES, arrived, batch_steps, draw_batch
@@ -55,7 +54,7 @@ class ICaRL(Method, name="icarl"):
         return batch_steps(episodic, shape, self.batch)
 
     def optimizer(self, parameters: list[nn.Parameter], train: TrainConfig) -> Optimizer:
-        return SGD(parameters, lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay)
+        return torch.optim.SGD(parameters, lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay)
 
     def rate(self, step: int, steps: int, train: TrainConfig) -> float:
         return self.lr / 5 ** ((step >= 0.7 * steps) + (step >= 0.9 * steps))

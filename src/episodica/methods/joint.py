@@ -6,8 +6,7 @@ The same episodic training on the classes of all tasks at once, for as many step
 from collections.abc import Mapping
 from typing import ClassVar
 
-from torch import Tensor
-
+from episodica.lazy_torch import Tensor
 from episodica.methods.method import Method, Step, current_episodes, meta_term
 from episodica.rng import StepGenerators
 from episodica.types import Episodes, Pools, Shape

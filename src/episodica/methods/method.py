@@ -1,14 +1,14 @@
 """The contract of a method: what it draws, and which loss terms it computes from the embeddings. Nothing else."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from torch import Tensor, nn
-from torch.optim import Adam, Optimizer
-
 from episodica.config.sections import TrainConfig
 from episodica.data.sampling import draw_episodes
+from episodica.lazy_torch import Module, Optimizer, Tensor, nn, torch
 from episodica.learners.learner import Learner
 from episodica.methods.access import Access
 from episodica.registry import Component
@@ -29,7 +29,7 @@ class Step:
     old_batches: Mapping[str, EmbeddedBatch] = field(default_factory=dict)  # computed when asked for
 
 
-class Method(nn.Module, Component, kind="method"):
+class Method(Module, Component, kind="method"):
     """Fields are hyper-parameters; buffers and sub-modules are state, which the engine saves and restores."""
 
     replays: ClassVar[bool] = False  # whether it draws exemplars of past classes, so that a memory must be kept
@@ -55,7 +55,7 @@ class Method(nn.Module, Component, kind="method"):
 
     def optimizer(self, parameters: list[nn.Parameter], train: TrainConfig) -> Optimizer:
         """A new one for every session."""
-        return Adam(parameters, lr=train.lr, fused=True)
+        return torch.optim.Adam(parameters, lr=train.lr, fused=True)
 
     def rate(self, step: int, steps: int, train: TrainConfig) -> float:
         """The learning rate of a step: it falls by a factor after each of the equal parts of a session."""

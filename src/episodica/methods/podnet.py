@@ -5,18 +5,17 @@ of every block, and the embedding, must stay near the previous network's (pooled
 session the classifier alone is tuned on class-balanced batches.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import field
 from math import cos, e, log, pi, sqrt
 from typing import Annotated, ClassVar, Literal
 
-import torch
-import torch.nn.functional as F
 from pydantic import Field
-from torch import Tensor, nn
-from torch.optim import SGD, Optimizer
 
 from episodica.config.sections import TrainConfig
+from episodica.lazy_torch import F, Optimizer, Tensor, nn, torch
 from episodica.learners.learner import Learner
 from episodica.methods.access import Access
 from episodica.methods.batches import (
@@ -77,7 +76,7 @@ class PODNet(Method, name="podnet"):
         return batch_steps(episodic, shape, self.batch)
 
     def optimizer(self, parameters: list[nn.Parameter], train: TrainConfig) -> Optimizer:
-        return SGD(parameters, lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay)
+        return torch.optim.SGD(parameters, lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay)
 
     @property
     def _end_of_learning(self) -> float:

@@ -3,10 +3,8 @@
 from dataclasses import replace
 from typing import Literal
 
-import torch
-from torch import Tensor
-
 from episodica.data.sampling import choose, choose_mixed, draw_episodes, draw_images, effective_way
+from episodica.lazy_torch import Tensor, torch
 from episodica.rng import StepGenerators
 from episodica.types import Episodes, Pool, Pools, Shape
 

@@ -5,18 +5,17 @@ features is kept (less-forget), and exemplars are held apart from the new classe
 Weights of new classes start at their class means; those of old classes are frozen.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import field
 from math import sqrt
 from typing import Annotated, ClassVar
 
-import torch
-import torch.nn.functional as F
 from pydantic import Field
-from torch import Tensor, nn
-from torch.optim import SGD, Optimizer
 
 from episodica.config.sections import TrainConfig
+from episodica.lazy_torch import F, Optimizer, Tensor, nn, torch
 from episodica.learners.learner import Learner
 from episodica.methods.access import Access
 from episodica.methods.batches import NO_EPISODES, arrived, batch_steps, draw_batch
@@ -62,7 +61,7 @@ class UCIR(Method, name="ucir"):
         return batch_steps(episodic, shape, self.batch)
 
     def optimizer(self, parameters: list[nn.Parameter], train: TrainConfig) -> Optimizer:
-        return SGD(parameters, lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay)
+        return torch.optim.SGD(parameters, lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay)
 
     def rate(self, step: int, steps: int, train: TrainConfig) -> float:
         return self.lr / 10 ** ((step >= 0.5 * steps) + (step >= 0.75 * steps))

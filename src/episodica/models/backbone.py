@@ -1,15 +1,15 @@
 """The contract of a backbone: images become feature maps, block by block."""
 
+from __future__ import annotations
+
 from dataclasses import field
 from itertools import accumulate, count
 
-import torch
-from torch import Tensor, nn
-
+from episodica.lazy_torch import Module, Tensor, nn, torch
 from episodica.registry import Component
 
 
-class Backbone(nn.Module, Component, kind="backbone"):
+class Backbone(Module, Component, kind="backbone"):
     """`blocks` are applied one after another, and what the last one gives is pooled to an embedding."""
 
     blocks: nn.Sequential

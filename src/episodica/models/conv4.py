@@ -5,13 +5,15 @@ takes the maximum over the map, so its embedding does not depend on the image si
 (Sung et al. 2018) has the max-pool in the first two blocks only: a later module looks at its larger maps.
 """
 
+from __future__ import annotations
+
 from dataclasses import field
 from itertools import pairwise
 from typing import Annotated, Literal
 
 from pydantic import Field
-from torch import Tensor, nn
 
+from episodica.lazy_torch import Tensor, nn
 from episodica.models.backbone import Backbone
 
 CHANNELS = {"classic": (64, 64, 64, 64), "released": (64, 64, 64, 1600)}

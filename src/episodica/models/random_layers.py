@@ -1,14 +1,14 @@
 """Layers that draw at random in training, always from a generator that was lent to them for one forward pass."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import torch
-import torch.nn.functional as F
-from torch import Generator, Tensor, nn
+from episodica.lazy_torch import F, Generator, Module, Tensor, nn, torch
 
 
-class RandomLayer(nn.Module):
+class RandomLayer(Module):
     """A layer without a generator refuses to train, so that nothing ever depends on torch's global random state."""
 
     def __init__(self) -> None:

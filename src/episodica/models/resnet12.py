@@ -2,13 +2,15 @@
 convolutions, each block ending in a 2x2 max-pool, with dropout in the first two and DropBlock in the last two.
 """
 
+from __future__ import annotations
+
 from dataclasses import field
 from itertools import pairwise
 from typing import Annotated, Literal
 
 from pydantic import Field
-from torch import Tensor, nn
 
+from episodica.lazy_torch import Module, Tensor, nn
 from episodica.models.backbone import Backbone
 from episodica.models.random_layers import DropBlock, Dropout
 
@@ -52,7 +54,7 @@ class ResNet12(Backbone, name="resnet12"):
         last.end[-1] = nn.Identity()
 
 
-class Block(nn.Module):
+class Block(Module):
     """Three convolutions beside a 1x1 shortcut, then pool and activation (monotone, so in the cheaper order)."""
 
     def __init__(self, inputs: int, outputs: int, drop: nn.Module) -> None:
