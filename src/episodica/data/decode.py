@@ -13,6 +13,8 @@ import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 from PIL.Image import Resampling
 
+from episodica.data.image_limits import TooMuch, check_declared, check_pixels
+
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"})
 MAX_PIXELS = 64_000_000
@@ -99,12 +101,12 @@ def _picture(image: Encoded, max_pixels: int) -> Image.Image:
         case Image.Image():
             return _upright(_bounded(image, max_pixels).copy())
         case _:
-            return _upright(_bounded(Image.open(BytesIO(_encoded(image)), formats=FORMATS), max_pixels))
+            return _upright(_opened(_encoded(image), max_pixels))
 
 
 def _reason(error: Exception) -> str:
     match error:
-        case _Refused():
+        case _Refused() | TooMuch():
             return str(error)
         case UnidentifiedImageError():
             return f"is not an image of a known kind ({', '.join(FORMATS)})"
@@ -134,9 +136,14 @@ def _from_array(array: np.ndarray) -> Image.Image:
     return Image.fromarray(array)
 
 
+def _opened(data: bytes, max_pixels: int) -> Image.Image:
+    picture = Image.open(BytesIO(data), formats=FORMATS)
+    check_declared(picture, data, max_pixels)
+    return picture
+
+
 def _bounded(picture: Image.Image, max_pixels: int) -> Image.Image:
-    if picture.width * picture.height > max_pixels:
-        raise _Refused(f"has {picture.width} x {picture.height} pixels, more than {max_pixels:,}")
+    check_pixels(picture.width, picture.height, max_pixels)
     return picture
 
 

@@ -13,10 +13,11 @@ from starlette.exceptions import HTTPException
 
 from episodica.classifier.class_folders import class_name
 from episodica.classifier.model_folder import ModelFolder
+from episodica.data.decoding_process import DecodingProcess
 from episodica.serve import handlers
 from episodica.serve.limits import BodyLimit, Limits
 from episodica.serve.messages import Classified, ClassList, ErrorMessage, Health
-from episodica.serve.uploads import Refusal, Upload, check_count, checked_name, shown_name
+from episodica.serve.uploads import Refusal, Upload, UploadReader, check_count, checked_name, shown_name
 from episodica.serve.worker import ModelWorker
 from episodica.web.guard import App, Guard
 from episodica.web.pages import MEDIA_TYPES, SHARED
@@ -44,20 +45,25 @@ SupportClass = Annotated[list[str], Form(description="the class name of each sup
 
 
 def guarded(
-    folder: ModelFolder, host: str = "localhost", token: str | None = None, limits: Limits | None = None
+    folder: ModelFolder,
+    host: str = "localhost",
+    token: str | None = None,
+    limits: Limits | None = None,
+    decoder: DecodingProcess | None = None,
 ) -> App:
     """The application as it is served: the guard first, so that strangers cannot even send much."""
     limits = limits or Limits()
-    return Guard(BodyLimit(application(folder, limits), limits), host, token)
+    return Guard(BodyLimit(application(folder, limits, decoder or DecodingProcess()), limits), host, token)
 
 
-def application(folder: ModelFolder, limits: Limits) -> FastAPI:
-    worker = ModelWorker(folder, limits)
+def application(folder: ModelFolder, limits: Limits, decoder: DecodingProcess) -> FastAPI:
+    worker, reader = ModelWorker(folder, limits), UploadReader(limits, decoder)
 
     @asynccontextmanager
     async def until_closed(app: FastAPI) -> AsyncIterator[None]:
         yield
         worker.close()
+        decoder.close()
 
     app = FastAPI(
         title="episodica",
@@ -81,7 +87,7 @@ def application(folder: ModelFolder, limits: Limits) -> FastAPI:
         for i, (name, upload) in enumerate(zip(support_class, uploads(support, "support"), strict=True)):
             grouped.setdefault(checked_name(name, limits, "support_class", i), []).append(upload)
         asked = uploads(images, "images")
-        return await worker.ask(lambda now, end: handlers.classify(now, asked, grouped, limits, end))
+        return await worker.ask(lambda now, end: handlers.classify(now, asked, grouped, reader, end))
 
     @app.get("/classes", responses={503: ERRORS[503]})
     async def classes() -> ClassList:
@@ -96,7 +102,7 @@ def application(folder: ModelFolder, limits: Limits) -> FastAPI:
         check_count(len(images), limits, "images")
         called, given = checked_name(name, limits, "name"), uploads(images, "images")
         return await worker.ask(
-            lambda now, end: handlers.remember(now, worker.folder, called, given, replace, limits, end)
+            lambda now, end: handlers.remember(now, worker.folder, called, given, replace, reader, end)
         )
 
     @app.delete("/classes", responses={422: ERRORS[422], 503: ERRORS[503], **CONFLICT, **MISSING})

@@ -8,22 +8,21 @@ from torch import Tensor
 from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.recogniser import Recogniser
 from episodica.classifier.state import ModelState
-from episodica.serve.limits import Limits
 from episodica.serve.messages import Classified, ClassInfo, ClassList, Nearest, Recognised
-from episodica.serve.uploads import Deadline, Refusal, Upload, pixels
+from episodica.serve.uploads import Deadline, Refusal, Upload, UploadReader
 from episodica.serve.worker import Snapshot, embed_each
 
 Support = Mapping[str, Sequence[Upload]]
 
 
 def classify(
-    snapshot: Snapshot, queries: Sequence[Upload], support: Support, limits: Limits, deadline: Deadline
+    snapshot: Snapshot, queries: Sequence[Upload], support: Support, reader: UploadReader, deadline: Deadline
 ) -> Classified:
     """By the classes of the support images or, where there are none, by those that the model knows."""
     recogniser = snapshot.recogniser
 
     def embedded(uploads: Sequence[Upload]) -> Tensor:
-        return embed_each(recogniser, pixels(uploads, recogniser.image_size, limits, deadline), deadline)
+        return embed_each(recogniser, reader.pixels(uploads, recogniser.image_size, deadline), deadline)
 
     if not support and not recogniser.known:
         sentence = "the model knows no class: send support images, or add a class first"
@@ -92,7 +91,7 @@ def remember(
     name: str,
     uploads: Sequence[Upload],
     replace: bool,
-    limits: Limits,
+    reader: UploadReader,
     deadline: Deadline,
 ) -> ClassList:
     kinds = {stored.name: stored.kind for stored in snapshot.state.classes}
@@ -105,7 +104,7 @@ def remember(
         deadline.check()  # for the last time before anything is written
         return vectors
 
-    images = pixels(uploads, snapshot.recogniser.image_size, limits, deadline)
+    images = reader.pixels(uploads, snapshot.recogniser.image_size, deadline)
     return class_list(folder.remember({name: list(images)}, embed=embedded))
 
 

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from episodica.classifier.class_folders import class_name
-from episodica.data.decode import Unreadable, decode
+from episodica.data.decode import Unreadable
+from episodica.data.decoding_process import DecodingProcess
 from episodica.serve.limits import MIB, Limits
 
 FORBIDDEN = frozenset("<>/\\")
@@ -40,13 +41,17 @@ class Upload:
 
 
 class Deadline:
-    """How long the work on one request may go on. Images are bounded, so it is enough to ask between two of them."""
+    """How long the work on one request may go on. It is asked between two images, and by whoever decodes one."""
 
     def __init__(self, limits: Limits) -> None:
         self._ends, self._seconds = time.monotonic() + limits.working_seconds, limits.working_seconds
 
+    @property
+    def seconds_left(self) -> float:
+        return self._ends - time.monotonic()
+
     def check(self) -> None:
-        if time.monotonic() > self._ends:
+        if self.seconds_left < 0:
             raise Refusal(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
                 f"this takes longer than {self._seconds:g} seconds: send fewer or smaller images at once",
@@ -79,18 +84,30 @@ def check_count(count: int, limits: Limits, field: str) -> None:
         raise Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, sentence, field)
 
 
-def pixels(uploads: Sequence[Upload], size: int, limits: Limits, deadline: Deadline) -> Tensor:
-    """uint8 [M, 3, size, size]"""
-    squares = []
-    for upload in uploads:
-        deadline.check()
-        data = upload.file.read(limits.image_bytes + 1)
-        if len(data) > limits.image_bytes:
-            sentence = f"{upload.name}: an image may have {limits.image_bytes // MIB} MiB; send a smaller copy"
+@dataclass(frozen=True)
+class UploadReader:
+    """Reads the images of requests within limits, in a process that can be ended."""
+
+    limits: Limits
+    decoder: DecodingProcess
+
+    def pixels(self, uploads: Sequence[Upload], size: int, deadline: Deadline) -> Tensor:
+        """uint8 [M, 3, size, size]"""
+        squares = []
+        for upload in uploads:
+            deadline.check()
+            try:
+                square = self.decoder.decode(
+                    self._encoded(upload), size, upload.name, self.limits.image_pixels, deadline.seconds_left
+                )
+            except Unreadable as error:
+                raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, str(error), upload.field, upload.index) from None
+            squares.append(torch.from_numpy(square).permute(2, 0, 1))
+        return torch.stack(squares) if squares else torch.empty(0, 3, size, size, dtype=torch.uint8)
+
+    def _encoded(self, upload: Upload) -> bytes:
+        data = upload.file.read(self.limits.image_bytes + 1)
+        if len(data) > self.limits.image_bytes:
+            sentence = f"{upload.name}: an image may have {self.limits.image_bytes // MIB} MiB; send a smaller copy"
             raise Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, sentence, upload.field, upload.index)
-        try:
-            square = decode(data, size, upload.name, limits.image_pixels)
-        except Unreadable as error:
-            raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, str(error), upload.field, upload.index) from None
-        squares.append(torch.from_numpy(square).permute(2, 0, 1))
-    return torch.stack(squares) if squares else torch.empty(0, 3, size, size, dtype=torch.uint8)
+        return data

@@ -2,7 +2,7 @@
 
 import io
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 from episodica.classifier.model_folder import ModelFolder
+from episodica.data.decoding_process import DecodingProcess
 from episodica.data.glyph_drawing import draw
 from episodica.serve.app import guarded
 from unit.serve.asking import Asker
@@ -53,9 +54,15 @@ class Client(Asker):
         return self.ask("DELETE", path, **how)
 
 
+@pytest.fixture(scope="session")
+def decoder() -> Iterator[DecodingProcess]:
+    with DecodingProcess() as process:
+        yield process
+
+
 @pytest.fixture
-def make_client(folder: ModelFolder) -> Callable[..., Client]:
-    return lambda limits=None, **how: Client(guarded(folder, limits=limits, **how))
+def make_client(folder: ModelFolder, decoder: DecodingProcess) -> Callable[..., Client]:
+    return lambda limits=None, **how: Client(guarded(folder, limits=limits, decoder=decoder, **how))
 
 
 @pytest.fixture

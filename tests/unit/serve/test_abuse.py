@@ -22,11 +22,13 @@ from torch import Tensor
 
 from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.recogniser import Recogniser
+from episodica.data.decoding_process import DecodingProcess
 from episodica.serve import uploads
 from episodica.serve.app import guarded
 from episodica.serve.limits import BodyLimit, Limits
 from episodica.serve.uploads import Refusal, checked_name, shown_name
 from episodica.web.guard import App
+from unit.data.hostile_images import jpeg_with_scans, tiff_with_a_tile
 from unit.serve.conftest import Client, png
 
 GOOD = png(np.zeros((8, 8, 3), np.uint8))
@@ -64,6 +66,8 @@ FILES: dict[str, tuple[bytes, int]] = {
     "a header without an image": (GOOD[:33], 422),
     "a bomb of 6000 x 6000": (bomb(6_000), 422),
     "a bomb of 60000 x 60000": (bomb(60_000), 422),
+    "a tile of 25600 x 25600 behind a header of 32 x 32": (tiff_with_a_tile(25_600), 422),
+    "a JPEG of 200 scans": (jpeg_with_scans(64, 200), 422),
     "a ZIP": (b"PK\x03\x04" + bytes(100), 422),
     "an executable": (b"\x7fELF" + bytes(100), 422),
     "PostScript, which Pillow would run": (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", 422),
@@ -95,8 +99,8 @@ def folder(pristine: ModelFolder) -> ModelFolder:
 
 
 @pytest.fixture(scope="module")
-def one_client(folder: ModelFolder) -> Client:
-    return Client(guarded(folder, limits=TIGHT))
+def one_client(folder: ModelFolder, decoder: DecodingProcess) -> Client:
+    return Client(guarded(folder, limits=TIGHT, decoder=decoder))
 
 
 @pytest.fixture
