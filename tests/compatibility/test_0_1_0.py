@@ -11,6 +11,7 @@ from torch import Tensor
 from episodica import FewShotClassifier, load_experiment, load_learner
 from episodica.data.glyph_drawing import draw
 from episodica.engine.run import run_one
+from episodica.files.door import Folder
 from episodica.models import conv4
 from episodica.records.run import load_config, load_results
 from episodica.report.build import build
@@ -42,22 +43,20 @@ def run_folder(parent: Path) -> Path:
 def test_the_run_id_of_a_written_config_is_the_name_of_its_folder() -> None:
     for state in ("finished", "interrupted"):
         folder = run_folder(WRITTEN / state)
-        assert load_config(folder / "config.yaml").run_id == folder.name
+        assert load_config(Folder(folder)).run_id == folder.name
 
 
 def test_a_finished_run_is_found_finished_and_its_learner_loads(written: Path) -> None:
     folder = run_folder(written / "finished")
     events: list[str] = []
-    results = run_one(
-        load_config(folder / "config.yaml"), written / "finished", lambda event: events.append(event["event"])
-    )
+    results = run_one(load_config(Folder(folder)), written / "finished", lambda event: events.append(event["event"]))
     assert events == ["found"]
-    assert results == load_results(folder)
+    assert results == load_results(Folder(folder))
     assert load_learner(folder).embed(_pixels(folder)).shape == (2, 4)
 
 
 def _pixels(folder: Path) -> Tensor:
-    experiment = load_experiment(load_config(folder / "config.yaml"))
+    experiment = load_experiment(load_config(Folder(folder)))
     return experiment.pixels(experiment.stream.unseen.images()[:2])
 
 
@@ -69,7 +68,7 @@ def test_an_interrupted_run_is_continued_and_ends_as_if_it_had_not_been(written:
         if event["event"] == "step":
             steps.append((event["session"], event["step"]))
 
-    results = run_one(load_config(folder / "config.yaml"), written / "interrupted", on_event)
+    results = run_one(load_config(Folder(folder)), written / "interrupted", on_event)
     assert steps == [(2, 3), (2, 4)]
     last = results.sessions[-1]
     assert {"meta_test": last.meta_test.mean, "seen": last.seen.mean} == pytest.approx(UNINTERRUPTED, abs=NEAR)

@@ -11,6 +11,7 @@ from conformance.tiny import TINY, outcome, tiny
 from e2e.conftest import Command, wait_for, words
 from episodica.config import RunConfig
 from episodica.engine.checkpoint import Checkpoints
+from episodica.files.door import Folder
 from episodica.records.run import RunFolder
 
 Start = Callable[..., "subprocess.Popen[str]"]
@@ -37,7 +38,7 @@ def test_kill_at_any_moment_and_the_same_command_again_give_the_same_numbers_and
 ) -> None:
     config = tiny(LONG)
     arguments = ["run", *words(LONG), "--train.checkpoint_seconds=0", "--out", tmp_path]
-    saved, reached = Checkpoints(tmp_path / config.run_id / "checkpoints"), (0, 0)
+    saved, reached = Checkpoints(Folder(tmp_path / config.run_id / "checkpoints")), (0, 0)
     for happened in _moments(tmp_path / config.run_id).values():
         process = start(*arguments)
         wait_for(happened, process)

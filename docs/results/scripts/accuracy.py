@@ -5,6 +5,7 @@ from pathlib import Path
 from episodica.config import RunConfig, resolve
 from episodica.engine.evaluate import examine
 from episodica.engine.experiment import Experiment
+from episodica.files.door import Folder
 from episodica.learners.learner import Learner
 from episodica.records.run import load_config
 
@@ -18,7 +19,7 @@ def accuracies(learner: Learner, experiment: Experiment, session: int) -> tuple[
 
 def config_of(run: Path, data: str, **evaluation: str) -> RunConfig:
     """A run's config with the data where it is now, and other settings of the evaluation where wanted."""
-    tree = load_config(run / "config.yaml").tree()
+    tree = load_config(Folder(run)).tree()
     tree["data"]["root"] = data
     tree["eval"] |= evaluation
     return resolve(tree)

@@ -12,12 +12,13 @@ from accuracy import accuracies, config_of
 from episodica.engine.checkpoint import Checkpoints, restore_module
 from episodica.engine.experiment import load_experiment
 from episodica.engine.run import new_learner
+from episodica.files.door import Folder
 
 
 def main(data: str, *runs: str) -> None:
     for run in map(Path, runs):
         config = config_of(run, data)
-        checkpoints = Checkpoints(run / "checkpoints")
+        checkpoints = Checkpoints(Folder(run) / "checkpoints")
         progress = checkpoints.latest()
         if progress is None:
             sys.exit(f"{run} has no checkpoint yet")

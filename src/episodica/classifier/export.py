@@ -18,11 +18,12 @@ from episodica.classifier.onnx_graphs import Encoder, FewShot, Run, Triple, grap
 from episodica.engine.run import load_learner
 from episodica.errors import InputError
 from episodica.files.atomic import write_atomically, write_json
+from episodica.files.door import Folder
 from episodica.learners.learner import Learner
 from episodica.learners.protonet import ProtoNet
 from episodica.models.conv4 import Conv4
 from episodica.models.resnet12 import ResNet12
-from episodica.records.run import load_config
+from episodica.records.run import CONFIG, load_config
 from episodica.rng import generator
 
 FORMAT = 1
@@ -67,8 +68,8 @@ class Differences:
 
 def exportable(folder: Path) -> Exportable:
     """What a model folder or a run folder holds."""
-    if (folder / "config.yaml").exists():
-        config = load_config(folder / "config.yaml")
+    if Folder(folder).has(CONFIG):
+        config = load_config(Folder(folder))
         mean, std = config.augment.mean, config.augment.std
         return Exportable(load_learner(folder), config.image_size, mean, std, normalised=config.normalised)
     recogniser = ModelFolder(folder).state().recogniser()

@@ -17,6 +17,7 @@ from episodica.config import RunConfig
 from episodica.engine.device import keep_freed_memory
 from episodica.engine.run import stopping_gently
 from episodica.errors import InputError
+from episodica.files.door import Folder
 from episodica.records.run import ERROR_LOG, announce
 from episodica.report.comparison import labels
 from episodica.report.figures.canvas import save
@@ -134,7 +135,7 @@ def _show_results(name: str, runs: Sequence[Any], out: Path) -> None:
     try:
         one = len(settings) == 1
         drawn = curves(settings[0], f"{name}: {title(settings[0][0])}") if one else arrangement(settings, name)
-        save(drawn, [picture])
+        save(drawn, Folder(out), name, ["png"])
         said = f", the curves are in {picture}"
     except (InputError, OSError) as error:
         said = f" (no picture: {error})"

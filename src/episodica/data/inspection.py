@@ -3,6 +3,7 @@
 from collections import Counter
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from episodica.data.dataset import Dataset, FileDataset
 from episodica.data.decode import Unreadable
 from episodica.data.splits import Rows, Split
 from episodica.errors import InputError
+from episodica.files.door import Folder
 
 SHOWN = 12  # images of a class on a contact sheet
 SMALLEST, LARGEST = 64, 128  # pixels of a side that they are enlarged to at least about, or reduced to
@@ -104,9 +106,8 @@ def contact_sheets(split: Split, arrays: Arrays, folder: Path) -> list[Path]:
     pools = {f"task-{t:02d}": rows for t, rows in enumerate(split.train, start=1)} | {"unseen": split.unseen}
     paths = {folder / f"{name}.png": rows for name, rows in pools.items()}
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         for path, rows in paths.items():
-            sheet(rows, arrays).save(path)
+            Folder(folder).write(path.name, partial(sheet(rows, arrays).save, format="PNG"))
     except OSError as error:
         raise InputError(
             f"cannot write contact sheets into {folder}: {error.strerror}; choose another folder with --out"

@@ -8,10 +8,10 @@ step) alone.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,7 +20,10 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from episodica.errors import InputError
-from episodica.files.atomic import remove_leftovers, write_atomically, write_json
+from episodica.files.door import Folder, Refused
+
+MOST_RECORD, MOST_TENSORS = 2**28, 2**33  # bytes that are read
+_NAME = re.compile(r"\d{3,}-(\d{8,}|end)\.(json|safetensors)", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -41,21 +44,21 @@ class Checkpoint:
 
 
 class Checkpoints:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Folder) -> None:
         self.folder = folder
 
     def save(self, checkpoint: Checkpoint, tensors: Mapping[str, Tensor]) -> None:
-        remove_leftovers(self.folder)
+        self.folder.remove_leftovers()
         blob = save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
-        write_atomically(self._path(checkpoint.name, "safetensors"), lambda part: part.write(blob))
+        self.folder.write_bytes(f"{checkpoint.name}.safetensors", blob)
         record = asdict(checkpoint)
-        write_json(self._path(checkpoint.name, "json"), {**record, "checksum": _checksum(blob, record)})
-        for old in self.folder.glob("*-[0-9]*.*"):
-            if old.stem != checkpoint.name:
-                old.unlink(missing_ok=True)
+        self.folder.write_json(f"{checkpoint.name}.json", {**record, "checksum": _checksum(blob, record)})
+        for old in self._files():
+            if _stem(old) != checkpoint.name and not _stem(old).endswith("-end"):
+                self.folder.remove(old)
 
     def latest(self) -> Checkpoint | None:
-        names = sorted(path.stem for path in self.folder.glob("*.json"))
+        names = sorted(map(_stem, self._files(".json")))
         return self._read(names[-1])[0] if names else None
 
     def tensors(self, checkpoint: Checkpoint) -> dict[str, Tensor]:
@@ -66,7 +69,7 @@ class Checkpoints:
 
     def sessions(self) -> list[int]:
         """The sessions that have ended, counted from 1."""
-        return sorted(int(path.stem.split("-")[0]) for path in self.folder.glob("*-end.json"))
+        return sorted(int(name.split("-")[0]) for name in self._files("-end.json"))
 
     def _tensors(self, name: str) -> dict[str, Tensor]:
         return load(self._read(name)[1])
@@ -74,20 +77,31 @@ class Checkpoints:
     def _read(self, name: str) -> tuple[Checkpoint, bytes]:
         """The whole pair, or the error that says what to do about it."""
         try:
-            record = json.loads(self._path(name, "json").read_text())
-            blob = self._path(name, "safetensors").read_bytes()
+            record = json.loads(self.folder.read(f"{name}.json", MOST_RECORD))
+            blob = self.folder.read(f"{name}.safetensors", MOST_TENSORS)
             if record.pop("checksum") != _checksum(blob, record):
                 raise ValueError
-            return Checkpoint(**record), blob
+            checkpoint = Checkpoint(**record)
+            if checkpoint.name != name:
+                raise ValueError
+            return checkpoint, blob
+        except Refused:
+            raise
         except (FileNotFoundError, ValueError, KeyError, AttributeError, TypeError):
-            rest = sorted(path.name for path in self.folder.glob("*.*") if path.stem >= name)
+            rest = [file for file in self._files() if _stem(file) >= name]
             raise InputError(
-                f"the checkpoint {self.folder / name}.* is damaged or incomplete; nothing was changed. Restore it, or "
-                f"delete {', '.join(rest) or 'it'} to continue from the checkpoint before it"
+                f"the checkpoint {self.folder.path / name}.* is damaged or incomplete; nothing was changed. Restore "
+                f"it, or delete {', '.join(rest) or 'it'} to continue from the checkpoint before it"
             ) from None
 
-    def _path(self, name: str, ending: str) -> Path:
-        return self.folder / f"{name}.{ending}"
+    def _files(self, ending: str = "") -> list[str]:
+        """What has the name of a checkpoint's file; links too, so that they are refused and not passed over."""
+        names = [entry.name for entry in self.folder.entries()]
+        return [name for name in names if _NAME.fullmatch(name) and name.endswith(ending)]
+
+
+def _stem(file: str) -> str:
+    return file.rpartition(".")[0]
 
 
 def _end(session: int) -> str:

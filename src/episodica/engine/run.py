@@ -17,9 +17,10 @@ from episodica.engine.experiment import Experiment, load_experiment, new_learner
 from episodica.engine.fused.accelerate import accelerate
 from episodica.engine.trainer import OnEvent, Start, Trainer
 from episodica.errors import InputError, Interrupted
+from episodica.files.door import Folder
 from episodica.learners.learner import Learner
 from episodica.records.results import Results
-from episodica.records.run import RunFolder, load_config
+from episodica.records.run import CONFIG, RunFolder, load_config
 
 
 def run_one(config: RunConfig, out: Path, on_event: OnEvent, stop: Callable[[], bool] = lambda: False) -> Results:
@@ -69,16 +70,16 @@ def reading_event(on_event: OnEvent, what: str, done: int, total: int) -> None:
     on_event({"event": "reading", "what": what, "done": done, "total": total})
 
 
-def load_learner(folder: str | Path, session: int | None = None) -> Learner:
+def load_learner(folder: str | Path | Folder, session: int | None = None) -> Learner:
     """The trained learner of a run folder, on the CPU and in evaluation mode: after a session, or the last one."""
-    folder = Path(folder)
-    if not (folder / "config.yaml").exists():
+    folder = folder if isinstance(folder, Folder) else Folder(Path(folder))
+    if not folder.has(CONFIG):
         raise InputError(f"{folder} is not a run folder: it has no config.yaml")
     checkpoints = Checkpoints(folder / "checkpoints")
     done = checkpoints.sessions()
     if not done or session not in (None, *done):
         raise InputError(f"{folder} has finished {len(done)} sessions: there is no session {session or 1} to load")
-    learner = new_learner(load_config(folder / "config.yaml"), torch.device("cpu"))
+    learner = new_learner(load_config(folder), torch.device("cpu"))
     restore_module("learner", learner, checkpoints.at_end_of((session or done[-1]) - 1))
     return learner.eval()
 

@@ -72,7 +72,7 @@ class Trainer:
         tensors = {} if last is None else self._restore(last)
         if self.session == len(self.stream.train):
             return
-        with EventLog(self.folder.path / "events.jsonl", keep=last.events if last else 0) as self.events:
+        with EventLog(self.folder.folder, keep=last.events if last else 0) as self.events:
             if last is None and start is not None:
                 self._begin_from(start)
             own_notices = notices(self.config, self.stream) if last is None and start is None else ()

@@ -40,6 +40,11 @@ class Folder:
     root: Path
     inner: tuple[str, ...] = ()
 
+    @classmethod
+    def of(cls, place: "Path | Folder") -> "Folder":
+        """A path is one that the user named."""
+        return place if isinstance(place, Folder) else cls(place)
+
     def __truediv__(self, name: str) -> "Folder":
         return Folder(self.root, (*self.inner, component(name)))
 

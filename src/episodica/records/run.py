@@ -4,101 +4,102 @@ Everything is text, NumPy arrays or safetensors; nothing is pickled. One process
 """
 
 import json
+import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import IO, Any, Self
 
 import numpy as np
 import yaml
-from filelock import FileLock, Timeout
 
 from episodica.config import RunConfig, resolve
-from episodica.errors import FolderInUse, InputError
-from episodica.files.atomic import remove_leftovers, write_atomically, write_json, write_text
+from episodica.errors import InputError
+from episodica.files.door import Folder, Refused
+from episodica.files.lock import locked
 from episodica.records.results import Results
 
+CONFIG, ENVIRONMENT, SPLIT, EVENTS = "config.yaml", "env.json", "split.json", "events.jsonl"
+EXEMPLARS, EPISODES, RESULTS = "exemplars.json", "episodes", "results.json"
 ERROR_LOG = "error.log"  # in the folder of a run that failed
+MOST = {CONFIG: 2**20, ENVIRONMENT: 2**22, SPLIT: 2**28, EXEMPLARS: 2**28, RESULTS: 2**26}  # bytes that are read
+BLOCK = 2**20
 
 
 class RunFolder:
     """The folder of one run, locked while it is open."""
 
-    def __init__(self, out: Path, config: RunConfig) -> None:
+    def __init__(self, out: Path | Folder, config: RunConfig) -> None:
         self.config = config
-        self.path = out / config.run_id
-        self.checkpoints = self.path / "checkpoints"
-        self._lock = FileLock(self.path / ".lock")
+        self.folder = Folder.of(out) / config.run_id
+        self.checkpoints = self.folder / "checkpoints"
+        self._held = ExitStack()
+
+    @property
+    def path(self) -> Path:
+        return self.folder.path
 
     def __enter__(self) -> Self:
-        try:
-            self.checkpoints.mkdir(parents=True, exist_ok=True)
-            self._lock.acquire(timeout=0)
-        except Timeout:
-            raise FolderInUse(
-                f"another process works on {self.path}: wait for it, stop it, or take another --out"
-            ) from None
-        except OSError as error:
-            raise InputError(
-                f"cannot write to {self.path}: {error.strerror or error}; choose another folder with --out"
-            ) from None
-        try:
-            remove_leftovers(self.path)
+        busy = f"another process works on {self.path}: wait for it, stop it, or take another --out"
+        with ExitStack() as held:
+            try:
+                self.checkpoints.make()
+                held.enter_context(locked(self.folder, busy=busy))
+            except OSError as error:
+                raise InputError(
+                    f"cannot write to {self.path}: {error.strerror or error}; choose another folder with --out"
+                ) from None
+            self.folder.remove_leftovers()
             self._claim()
-        except BaseException:
-            self._lock.release()
-            raise
+            self._held = held.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._lock.release()
+        self._held.close()
 
     def _claim(self) -> None:
         """Write the config, or make sure that what is there is this run's."""
-        path = self.path / "config.yaml"
-        if path.exists():
-            found = load_config(path).run_id
+        if self.folder.has(CONFIG):
+            found = load_config(self.folder).run_id
             if found != self.config.run_id:
                 raise InputError(
                     f"{self.path} holds the run {found}, not {self.config.run_id}: it was renamed, edited or made by "
                     "another version; move it away or take another --out"
                 )
         else:
-            write_text(path, yaml.safe_dump(self.config.tree(), sort_keys=False))
+            _write_config(self.config, self.folder)
 
     def finished(self) -> Results | None:
         """The results of a run that is done. Until then the file is a view of the checkpoints and may be lost."""
         try:
-            results = load_results(self.path)
+            results = load_results(self.folder)
+        except Refused:
+            raise
         except InputError:
             return None
         return results if results is not None and results.status == "finished" else None
 
     def write(self, name: str, value: Any) -> None:
-        write_json(self.path / name, value)
+        self.folder.write_json(name, value)
 
     def write_results(self, results: Results) -> None:
-        self.write("results.json", results.to_json())
+        self.write(RESULTS, results.to_json())
 
-    def claim_split(self, split_hash: str, text: str) -> None:
+    def claim_split(self, hash: str, text: str) -> None:
         """Write the split, or make sure that what is there is the one that the data gives now."""
-        path = self.path / "split.json"
-        if not path.exists():
-            return write_text(path, text)
-        try:
-            found = json.loads(path.read_text())["hash"]
-        except (ValueError, KeyError, TypeError):
-            raise InputError(f"{path} is damaged: restore it, or take another --out") from None
-        if found != split_hash:
+        if not self.folder.has(SPLIT):
+            return self.folder.write_text(SPLIT, text)
+        found = split_hash(self.folder)
+        if found != hash:
             raise InputError(
-                f"{self.path} was begun on another split ({found}) than this data gives ({split_hash}): the images "
+                f"{self.path} was begun on another split ({found}) than this data gives ({hash}): the images "
                 "differ; use the original data.root, or another --out"
             )
         return None
 
     def forget_failure(self) -> None:
         """What goes on has not failed."""
-        (self.path / ERROR_LOG).unlink(missing_ok=True)
+        self.folder.remove(ERROR_LOG)
 
     def write_environment(self, environment: dict[str, Any]) -> list[str]:
         """Record what computes. What the run was computed by until now is kept, and notices say what is new."""
@@ -106,45 +107,62 @@ class RunFolder:
         earlier = before.pop("earlier", [])
         if before and before != environment:
             earlier = [*earlier, before]
-        self.write("env.json", {**environment, "earlier": earlier})
+        self.write(ENVIRONMENT, {**environment, "earlier": earlier})
         telling = ("threads", "device", "kernel_path", "versions")
         changed = [key for key in telling if before and before.get(key) != environment[key]]
         return [f"continued with other {', '.join(changed)}: the last digits may differ"] if changed else []
 
     def _environment(self) -> dict[str, Any]:
         """That of the last start, or nothing before the first."""
-        path = self.path / "env.json"
         try:
-            found = json.loads(path.read_text())
+            found = json.loads(self.folder.read(ENVIRONMENT, MOST[ENVIRONMENT]))
         except FileNotFoundError:
             return {}
+        except Refused:
+            raise
         except ValueError:
             found = None
         if not isinstance(found, dict):
-            raise InputError(f"{path} is damaged: restore it, or delete it to go on without a record of what computed")
+            raise InputError(
+                f"{self.path / ENVIRONMENT} is damaged: restore it, or delete it to go on without a record of what "
+                "computed"
+            )
         return found
 
     def write_episodes(self, session: int, accuracies: Mapping[str, np.ndarray]) -> None:
-        path = self.path / "episodes" / f"session-{session + 1:03d}.npz"
-        write_atomically(path, lambda part: np.savez_compressed(part, **dict(accuracies)))  # type: ignore[arg-type]
+        episodes, name = self.folder / EPISODES, episodes_name(session + 1)
+        episodes.write(name, lambda part: np.savez_compressed(part, **dict(accuracies)))  # type: ignore[arg-type]
+
+
+def episodes_name(session: int) -> str:
+    """Of the file with the accuracy of each episode after a session, counted from 1."""
+    return f"session-{session:03d}.npz"
 
 
 def announce(configs: Sequence[RunConfig], out: Path) -> None:
     """A folder with its config for each run of a grid, before any begins: pages and reports show what is to come."""
     for config in configs:
-        path = out / config.run_id / "config.yaml"
-        with suppress(OSError):  # the run itself will say what is wrong with the folder
-            if not path.exists():
-                write_text(path, yaml.safe_dump(config.tree(), sort_keys=False))
+        with suppress(OSError, Refused):  # the run itself will say what is wrong with the folder
+            folder = Folder(out) / config.run_id
+            if not folder.has(CONFIG):
+                _write_config(config, folder)
+
+
+def _write_config(config: RunConfig, folder: Folder) -> None:
+    folder.write_text(CONFIG, yaml.safe_dump(config.tree(), sort_keys=False))
+
+
+def write_failure(config: RunConfig, out: Path, text: str) -> None:
+    (Folder(out) / config.run_id).write_text(ERROR_LOG, text)
 
 
 class EventLog:
     """`events.jsonl`: one line per logged step, session and evaluation."""
 
-    def __init__(self, path: Path, keep: int) -> None:
+    def __init__(self, folder: Folder, keep: int) -> None:
         """Lines beyond the first `keep` bytes belong to steps that will be taken again."""
-        self._file = path.open("ab")
-        whole = path.read_bytes()[:keep].rfind(b"\n") + 1
+        self._file = folder.open_to_continue(EVENTS)
+        whole = _end_of_lines(self._file, keep)
         self._file.truncate(whole)
         self._file.seek(whole)
 
@@ -164,19 +182,48 @@ class EventLog:
         return self._file.tell()
 
 
-def load_config(path: Path) -> RunConfig:
+def _end_of_lines(file: IO[bytes], end: int) -> int:
+    """Where the last whole line before `end` ends."""
+    end = min(end, file.seek(0, os.SEEK_END))
+    while end > 0:
+        begin = max(end - BLOCK, 0)
+        file.seek(begin)
+        last = file.read(end - begin).rfind(b"\n")
+        if last >= 0:
+            return begin + last + 1
+        end = begin
+    return 0
+
+
+def load_config(folder: Folder) -> RunConfig:
     try:
-        return resolve(yaml.safe_load(path.read_text()))
+        return resolve(yaml.safe_load(folder.read(CONFIG, MOST[CONFIG]).decode()))
+    except Refused:
+        raise
     except (yaml.YAMLError, UnicodeDecodeError, InputError) as error:
-        raise InputError(f"{path} cannot be read as a run config: {error}") from None
+        raise InputError(f"{folder.path / CONFIG} cannot be read as a run config: {error}") from None
 
 
-def load_results(folder: Path) -> Results | None:
-    path = folder / "results.json"
+def load_results(folder: Folder) -> Results | None:
+    """None where there are none yet."""
     try:
-        return Results.from_json(json.loads(path.read_text())) if path.exists() else None
+        return Results.from_json(json.loads(folder.read(RESULTS, MOST[RESULTS])))
+    except FileNotFoundError:
+        return None
+    except Refused:
+        raise
     except (ValueError, KeyError, TypeError):  # not JSON, or JSON of another kind
         raise InputError(
-            f"{path} is damaged or written by another version; delete it and run the same command again to have it "
-            "written anew from the checkpoints"
+            f"{folder.path / RESULTS} is damaged or written by another version; delete it and run the same command "
+            "again to have it written anew from the checkpoints"
         ) from None
+
+
+def split_hash(folder: Folder) -> str:
+    """Of the split that a run was begun on."""
+    try:
+        return json.loads(folder.read(SPLIT, MOST[SPLIT]))["hash"]
+    except Refused:
+        raise
+    except (ValueError, KeyError, TypeError):
+        raise InputError(f"{folder.path / SPLIT} is damaged: restore it, or take another --out") from None

@@ -2,8 +2,8 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 
+from episodica.files.door import Folder
 from episodica.report.ablation import Ablation, ablations, principal
 from episodica.report.aggregate import Line
 from episodica.report.cells import Cell, Row, Table
@@ -26,7 +26,7 @@ ABLATION = (
     "Bars: 95 %, by session over episodes (thin lines: single runs), after the last session as in the table; dashed "
     "across: the other methods and joint training."
 )
-Where = dict[str, Path]
+Where = dict[str, Folder]
 
 
 def build(found: Sequence[Found], images: bool = False, maps: bool = False) -> Report:
@@ -159,7 +159,7 @@ def runs_table(found: Sequence[Found]) -> Table:
 def _run(one: Found) -> Row:
     config, results = one.config, one.results
     if config is None:
-        return Row(one.folder.name, _words(one.state, "", "", "", "", "", "", one.place, one.remark))
+        return Row(one.folder.path.name, _words(one.state, "", "", "", "", "", "", one.place, one.remark))
     sessions = results.sessions if results else []
     expected = 1 if config.is_bound else config.stream.learned
     minutes = [sum(getattr(s, f"seconds_{part}") for s in sessions) / 60 for part in ("train", "eval")]

@@ -1,25 +1,28 @@
 """Every run in some folders, whatever its state: what cannot be read is found too, with the reason."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
 from episodica.config import RunConfig
 from episodica.errors import InputError
+from episodica.files.door import Folder
 from episodica.records.results import Results
-from episodica.records.run import ERROR_LOG, load_config, load_results
+from episodica.records.run import CONFIG, EPISODES, ERROR_LOG, EVENTS, RESULTS, load_config, load_results
 from episodica.report.comparison import Run
 
-TRACES = ("config.yaml", "results.json", "events.jsonl", ERROR_LOG)  # any of them makes a folder that of a run
+TRACES = {CONFIG, RESULTS, EVENTS, ERROR_LOG}  # any of them makes a folder that of a run
 _ABSOLUTE = re.compile(r"(?<![\w.:/])(?:/[^\s/'\":;,]+)+/([^\s/'\":;,]+)")
+MOST_ERROR = 2**16  # bytes of a log, at its end
+DEEPEST = 16  # folders below the one that was named
 NO_RESULTS, DAMAGED, REPEATED = "no results yet", "damaged", "found twice"
 
 
 @dataclass(frozen=True)
 class Found:
-    folder: Path
+    folder: Folder
     place: str  # below the folder that was named: reports are published, and where it lies is nobody's business
     state: str
     config: RunConfig | None = None
@@ -39,16 +42,25 @@ def find_runs(folders: Sequence[Path]) -> list[Found]:
     for folder in folders:
         if not folder.is_dir():
             raise InputError(f"there is no folder {folder}: name the --out folder of a run")
-    traces = {
-        path.parent: str(path.parent.relative_to(folder.resolve().parent))
-        for folder in folders
-        for name in TRACES
-        for path in folder.resolve().rglob(name)
-    }
-    found = [_without_place(_read(path, traces[path])) for path in sorted(traces)]
+    runs = {run.path: run for folder in folders for run in _run_folders(Folder(folder.resolve()))}
+    found = [_without_place(_read(runs[path], str(path.relative_to(runs[path].root.parent)))) for path in sorted(runs)]
     if not found:
         raise InputError(f"no run in {', '.join(map(str, folders))}: name the --out folder of a run")
     return _once(found)
+
+
+def _run_folders(folder: Folder) -> Iterator[Folder]:
+    """Links are not followed: what they lead to is not in the folder that was named."""
+    try:
+        entries = folder.entries()
+    except PermissionError:
+        return
+    if any(entry.name in TRACES for entry in entries):
+        yield folder
+    if len(folder.inner) < DEEPEST:
+        for entry in entries:
+            if entry.is_folder:
+                yield from _run_folders(folder / entry.name)
 
 
 def publishable(text: str, *folders: Path) -> str:
@@ -58,14 +70,14 @@ def publishable(text: str, *folders: Path) -> str:
     return _ABSOLUTE.sub(r"\1", text)
 
 
-def _read(folder: Path, place: str) -> Found:
+def _read(folder: Folder, place: str) -> Found:
     try:
-        config = load_config(folder / "config.yaml")
+        config = load_config(folder)
     except OSError:
         return Found(folder, place, DAMAGED, remark="config.yaml is missing or cannot be read")
     except InputError as error:
         return Found(folder, place, DAMAGED, remark=str(error))
-    failure = _last_line(folder / ERROR_LOG)
+    failure = _last_line(folder)
     try:
         results = load_results(folder)
     except (InputError, OSError) as error:
@@ -96,18 +108,24 @@ def _once(found: Sequence[Found]) -> list[Found]:
 def _reached(one: Found) -> tuple[bool, int, bool]:
     """A copy with its episodes can be paired."""
     assert one.results is not None
-    return one.state == "finished", len(one.results.sessions), (one.folder / "episodes").is_dir()
+    return one.state == "finished", len(one.results.sessions), EPISODES in one.folder.folders()
 
 
-def _last_sign(folder: Path) -> str:
+def _last_sign(folder: Folder) -> str:
     """When anything was written last: a run that says `running` may have been killed."""
-    times = [path.stat().st_mtime for path in (*folder.glob("*"), *folder.glob("checkpoints/*")) if path.is_file()]
-    return f"last written {datetime.fromtimestamp(max(times)):%Y-%m-%d %H:%M}"
-
-
-def _last_line(path: Path) -> str:
     try:
-        lines = path.read_text(errors="replace").split("\n")
+        entries = [*folder.entries(), *(folder / "checkpoints").entries()]
+        last = max(entry.status.st_mtime for entry in entries if entry.is_file)
+        return f"last written {datetime.fromtimestamp(last):%Y-%m-%d %H:%M}"
+    except (InputError, OSError, ValueError, OverflowError):  # links for files, or times that no calendar has
+        return ""
+
+
+def _last_line(folder: Folder) -> str:
+    try:
+        lines = folder.read_end(ERROR_LOG, MOST_ERROR).decode(errors="replace").split("\n")
     except OSError:
         return ""
+    except InputError as error:
+        return str(error)
     return next((line.strip() for line in reversed(lines) if line.strip()), "an error without a message")

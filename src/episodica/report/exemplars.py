@@ -4,7 +4,6 @@ import json
 from base64 import b64encode
 from collections.abc import Sequence
 from io import BytesIO
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -13,8 +12,11 @@ from PIL import Image
 from episodica.config import RunConfig
 from episodica.engine.experiment import Experiment, load_experiment
 from episodica.errors import InputError
+from episodica.files.door import Folder, Refused
+from episodica.records.run import EXEMPLARS, MOST, split_hash
 from episodica.report.aggregate import Line
 from episodica.report.content import Part, Strip
+from episodica.report.discovery import publishable
 
 SHOWN = 12  # thumbnails of a class
 PIXELS = 48  # of their sides, at most
@@ -28,7 +30,7 @@ UNREADABLE = (  # without the reason, which names folders
 )
 
 
-def exemplar_parts(lines: Sequence[Line], where: dict[str, Path], allowed: bool) -> list[Part]:
+def exemplar_parts(lines: Sequence[Line], where: dict[str, Folder], allowed: bool) -> list[Part]:
     """One for each line that keeps exemplars, of its first run; where they cannot be shown it says why."""
     keeping = [line for line in lines if line.config.replays]
     if keeping and not allowed:
@@ -36,7 +38,7 @@ def exemplar_parts(lines: Sequence[Line], where: dict[str, Path], allowed: bool)
     return [_part(line, where) for line in keeping]
 
 
-def load_as_run(config: RunConfig, folder: Path) -> Experiment:
+def load_as_run(config: RunConfig, folder: Folder) -> Experiment:
     """The images of a run, once it is sure that they are those it was trained on; errors fit a published page.
 
     On the CPU, as its learners are loaded, wherever it was trained.
@@ -46,33 +48,35 @@ def load_as_run(config: RunConfig, folder: Path) -> Experiment:
     except (InputError, OSError):
         raise InputError(UNREADABLE.format(run=config.run_id, data=config.data.name)) from None
     try:
-        trained_on = json.loads((folder / "split.json").read_text())["hash"]
-    except (OSError, ValueError, KeyError, TypeError):
+        trained_on = split_hash(folder)
+    except (OSError, InputError):
         raise InputError("split.json is missing or damaged, so the images cannot be told") from None
     if trained_on != experiment.split.hash:
         raise InputError("the data set found now gives another split than the run had")
     return experiment
 
 
-def _part(line: Line, where: dict[str, Path]) -> Part:
+def _part(line: Line, where: dict[str, Folder]) -> Part:
     config, _ = line.counted[0]
     heading, folder = f"Exemplars of {line.name}", where[config.run_id]
     try:
         kept = _kept(folder)
         strips = _strips(load_as_run(config, folder), kept)
     except InputError as error:
-        return Part(heading, f"Not shown: {error}.")
+        return Part(heading, f"Not shown: {publishable(str(error), folder.path)}.")
     most = max(map(len, kept.values()), default=0)
     part = f"the first {SHOWN}" if most > SHOWN else "all"
     return Part(heading, f"Chosen by {config.memory_rules.select}, {part} of up to {most} a class.", strips=strips)
 
 
-def _kept(folder: Path) -> dict[int, list[int]]:
+def _kept(folder: Folder) -> dict[int, list[int]]:
     try:
-        classes = json.loads((folder / "exemplars.json").read_text())["classes"]
+        classes = json.loads(folder.read(EXEMPLARS, MOST[EXEMPLARS]))["classes"]
         return {int(c): [int(row) for row in kept["rows"]] for c, kept in classes.items()}
     except OSError:
         raise InputError("exemplars.json is missing") from None
+    except Refused:
+        raise
     except (ValueError, KeyError, TypeError, AttributeError):
         raise InputError("exemplars.json is damaged") from None
 

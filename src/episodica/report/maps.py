@@ -1,7 +1,6 @@
 """How unseen classes lie in the embedding, session by session: computed from checkpoints and data, when asked for."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import torch
 
@@ -9,6 +8,7 @@ from episodica.engine.embedder import embed_all
 from episodica.engine.experiment import Experiment
 from episodica.engine.run import load_learner
 from episodica.errors import InputError
+from episodica.files.door import Folder
 from episodica.report.aggregate import Line
 from episodica.report.comparison import Run, shown_sessions
 from episodica.report.content import Part, Picture
@@ -21,7 +21,7 @@ HEADING = "Maps of unseen classes"
 NOT_ASKED = "Not computed: the option --maps embeds unseen images with the checkpoints of each run."
 
 
-def map_part(lines: Sequence[Line], where: dict[str, Path], name: str, asked: bool) -> Part:
+def map_part(lines: Sequence[Line], where: dict[str, Folder], name: str, asked: bool) -> Part:
     """Of one run of each line that learns task by task; what cannot be mapped is said."""
     if not asked:
         return Part(HEADING, NOT_ASKED)
@@ -35,7 +35,7 @@ def map_part(lines: Sequence[Line], where: dict[str, Path], name: str, asked: bo
             experiment = load_as_run(config, folder)
             maps += _maps(line.name, folder, experiment, _sessions(line.last, len(results.sessions)))
         except (InputError, OSError) as error:
-            missing.append(f"{line.name} is not shown: {publishable(str(error), folder)}.")
+            missing.append(f"{line.name} is not shown: {publishable(str(error), folder.path)}.")
         else:
             classes.setdefault(_names(experiment), []).append(line.name)
     about = " ".join(missing)
@@ -59,7 +59,7 @@ def _caption(classes: Mapping[tuple[str, ...], Sequence[str]]) -> str:
     )
 
 
-def _maps(line: str, folder: Path, experiment: Experiment, sessions: Sequence[int]) -> list[Map]:
+def _maps(line: str, folder: Folder, experiment: Experiment, sessions: Sequence[int]) -> list[Map]:
     rows = [own[:IMAGES] for own in list(experiment.stream.unseen.by_class().values())[:CLASSES]]
     numbers = torch.cat([torch.full((len(own),), number) for number, own in enumerate(rows)])
     found: list[Map] = []

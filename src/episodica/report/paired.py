@@ -2,28 +2,30 @@
 
 import zlib
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from zipfile import BadZipFile
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
 from episodica.config import RunConfig
 from episodica.errors import InputError
+from episodica.files.door import Folder, Refused
 from episodica.records.results import UNSEEN, Mean, mean_over_tasks
-from episodica.records.run import load_config, load_results
+from episodica.records.run import EPISODES, episodes_name, load_config, load_results
 from episodica.report.aggregate import Line
 from episodica.report.cells import Cell, Row, Table
 from episodica.report.comparison import METRICS
 from episodica.report.discovery import publishable
 
+MOST_EPISODES = 2**28  # bytes of one file, unpacked
 
-def paired(first: Path, second: Path, shape: Mapping[str, int]) -> dict[str, Mean]:
+
+def paired(first: Folder, second: Folder, shape: Mapping[str, int]) -> dict[str, Mean]:
     """First minus second on unseen classes and as the mean over seen tasks, as examined with a way and shots.
 
     After the last session that both have, where a bound's only one stands for the last.
     """
     one, two = (load_results(folder) for folder in (first, second))
-    configs = [load_config(folder / "config.yaml") for folder in (first, second)]
+    configs = [load_config(folder) for folder in (first, second)]
     if one is None or two is None or one.split_hash != two.split_hash:
         raise InputError(f"{first} and {second} are not runs on the same split: their questions differ")
     reached = [len(one.sessions), len(two.sessions)]
@@ -38,7 +40,7 @@ def paired(first: Path, second: Path, shape: Mapping[str, int]) -> dict[str, Mea
     return {"meta_test": unseen, "seen": mean_over_tasks(list(apart.values()))}
 
 
-def paired_table(lines: Sequence[Line], reference: Line, where: Mapping[str, Path], name: str) -> Table | None:
+def paired_table(lines: Sequence[Line], reference: Line, where: Mapping[str, Folder], name: str) -> Table | None:
     """Each line against the reference, repeat by repeat, after the last session; none without a pair."""
     shape = reference.runs[0][1].shape
     rows = [
@@ -56,14 +58,16 @@ def _repeat(run: RunConfig) -> list[Cell]:
     return [Cell(word=str(run.stream.seed)), Cell(word=str(run.seed))]
 
 
-def _differences(ours: RunConfig, theirs: RunConfig, where: Mapping[str, Path], shape: Mapping[str, int]) -> list[Cell]:
+def _differences(
+    ours: RunConfig, theirs: RunConfig, where: Mapping[str, Folder], shape: Mapping[str, int]
+) -> list[Cell]:
     first, second = (where[config.run_id] for config in (ours, theirs))
-    if not all((folder / "episodes").is_dir() for folder in (first, second)):
+    if not all(EPISODES in folder.folders() for folder in (first, second)):
         return [Cell(word="episodes not kept")] * len(METRICS)
     try:
         apart = paired(first, second, shape)
     except InputError as error:
-        return [Cell(word=f"cannot be paired: {publishable(str(error), first, second)}"), Cell()]
+        return [Cell(word=f"cannot be paired: {publishable(str(error), first.path, second.path)}"), Cell()]
     return [Cell(100 * apart[m].mean, over_episodes=100 * apart[m].ci95, signed=True) for m in METRICS]
 
 
@@ -79,12 +83,19 @@ def _same_repeats(line: Line, reference: Line) -> list[tuple[RunConfig, RunConfi
     return [(run, base[key]) for key, run in done.items() if key in base]
 
 
-def _accuracies(folder: Path, session: int, prefix: str) -> Mapping[str, np.ndarray]:
-    path = folder / "episodes" / f"session-{session:03d}.npz"
-    if not path.exists():
-        raise InputError(f"{path} is missing: a paired comparison needs the accuracy of each episode")
+def _accuracies(folder: Folder, session: int, prefix: str) -> Mapping[str, np.ndarray]:
+    episodes, name = folder / EPISODES, episodes_name(session)
+    path = episodes.path / name
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            return {name.removeprefix(prefix): arrays[name] for name in arrays.files if name.startswith(prefix)}
-    except (OSError, ValueError, EOFError, AttributeError, BadZipFile, zlib.error) as error:
+        with episodes.open(name) as file:
+            if sum(packed.file_size for packed in ZipFile(file).infolist()) > MOST_EPISODES:
+                raise ValueError(f"more than {MOST_EPISODES:,} bytes")
+            file.seek(0)
+            with np.load(file, allow_pickle=False) as arrays:
+                return {name.removeprefix(prefix): arrays[name] for name in arrays.files if name.startswith(prefix)}
+    except FileNotFoundError:
+        raise InputError(f"{path} is missing: a paired comparison needs the accuracy of each episode") from None
+    except Refused:
+        raise
+    except (OSError, ValueError, EOFError, AttributeError, MemoryError, BadZipFile, zlib.error) as error:
         raise InputError(f"{path} is damaged ({error}): restore it, or report without this run") from None

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from episodica.errors import InputError
-from episodica.files.atomic import write_text
+from episodica.files.door import Folder
 from episodica.report.build import build
 from episodica.report.content import Part, Report
 from episodica.report.discovery import find_runs
@@ -15,6 +15,7 @@ from episodica.report.formats.latex import latex
 from episodica.report.formats.markdown import escape, markdown
 from episodica.report.paper import ABOUT
 
+MOST_DRAWN = 2**28  # bytes of a picture
 TITLE = "Report"
 INTRODUCTION = (
     "Accuracy in %, with its 95 % interval: over repeats where there are several (Student's t over orders, or over the "
@@ -25,20 +26,21 @@ INTRODUCTION = (
 
 def write_report(folders: Sequence[Path], out: Path, *, images: bool = False, maps: bool = False) -> Path:
     found = find_runs(folders)
+    folder = Folder(out)
     try:
-        out.mkdir(parents=True, exist_ok=True)
+        folder.make()
     except OSError as error:
         raise InputError(f"cannot write to {out}: {error.strerror}; choose another folder with --out") from None
     report = build(found, images, maps)
     for table in report.tables:
-        write_text(out / "tables" / f"{table.name}.csv", as_csv(table))
-        write_text(out / "tables" / f"{table.name}.tex", latex(table))
+        (folder / "tables").write_text(f"{table.name}.csv", as_csv(table))
+        (folder / "tables").write_text(f"{table.name}.tex", latex(table))
     drawn = {}
     for picture in report.pictures:
-        save(picture.figure, [out / "figures" / f"{picture.name}.{ending}" for ending in ENDINGS])
-        drawn[picture.name] = (out / "figures" / f"{picture.name}.svg").read_text()
-    write_text(out / "report.md", _markdown(report))
-    write_text(out / "report.html", html(report, drawn, TITLE, INTRODUCTION))
+        save(picture.figure, folder / "figures", picture.name, ENDINGS)
+        drawn[picture.name] = (folder / "figures").read(f"{picture.name}.svg", MOST_DRAWN).decode()
+    folder.write_text("report.md", _markdown(report))
+    folder.write_text("report.html", html(report, drawn, TITLE, INTRODUCTION))
     return out / "report.html"
 
 

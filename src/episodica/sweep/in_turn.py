@@ -9,7 +9,8 @@ from pathlib import Path
 from episodica.config import RunConfig
 from episodica.engine.run import run_one
 from episodica.errors import InputError, Interrupted
-from episodica.records.run import ERROR_LOG
+from episodica.files.door import Refused
+from episodica.records.run import write_failure
 from episodica.sweep.executor import OnEventFor, Outcome, Stop
 
 
@@ -26,8 +27,8 @@ class InTurn:
                 break
             except Exception as error:
                 if not isinstance(error, InputError):  # whose message says it all
-                    with suppress(OSError):  # a full disk is one of the reasons to be here
-                        (out / config.run_id / ERROR_LOG).write_text(traceback.format_exc())
+                    with suppress(OSError, Refused):  # a full disk is one of the reasons to be here
+                        write_failure(config, out, traceback.format_exc())
                 outcome.note(config, error)
                 with suppress(Interrupted):  # nobody listens any more
                     on_event({"event": "failed", "run": config.run_id})

@@ -19,7 +19,7 @@ from episodica.engine.trainer import OnEvent
 from episodica.errors import InputError, not_installed
 from episodica.files.atomic import remove_leftovers
 from episodica.records.results import Results
-from episodica.records.run import ERROR_LOG, RunFolder
+from episodica.records.run import RunFolder, write_failure
 from episodica.sweep.executor import OnEventFor, Outcome, Stop
 from episodica.sweep.folder_sync import Piece, Sender, keep_only, receive
 
@@ -215,9 +215,7 @@ class Sweep:
             return False
 
     def _fail(self, job: Job, error: Exception) -> None:
-        folder = self.out / job.config.run_id
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / ERROR_LOG).write_text(traceback.format_exc())
+        write_failure(job.config, self.out, traceback.format_exc())
         self.outcome.note(job.config, error)
         job.on_event({"event": "failed", "run": job.config.run_id})
 

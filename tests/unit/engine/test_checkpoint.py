@@ -16,6 +16,7 @@ from episodica.engine.checkpoint import (
     restore_optimizer,
 )
 from episodica.errors import InputError
+from episodica.files.door import Folder
 from episodica.rng import generator
 
 MEMORY = {"3": {"rows": [1, 2], "distances": [0.1, 0.2]}}
@@ -26,11 +27,11 @@ TENSORS = {"learner.weight": torch.arange(6.0).view(2, 3), "method.anchor": torc
 
 @pytest.fixture
 def checkpoints(tmp_path) -> Checkpoints:
-    return Checkpoints(tmp_path / "checkpoints")
+    return Checkpoints(Folder(tmp_path / "checkpoints"))
 
 
 def names(checkpoints: Checkpoints) -> list[str]:
-    return sorted(path.name for path in checkpoints.folder.iterdir())
+    return sorted(path.name for path in checkpoints.folder.path.iterdir())
 
 
 @pytest.mark.parametrize("progress", [MIDDLE, END])
@@ -69,7 +70,7 @@ def test_the_end_of_a_session_is_later_than_its_steps_and_earlier_than_the_next(
 
 def test_tensors_without_their_record_do_not_count(checkpoints):
     checkpoints.save(replace(END, session=0), TENSORS)
-    (checkpoints.folder / "002-00000040.safetensors").write_bytes(b"half a file")
+    (checkpoints.folder.path / "002-00000040.safetensors").write_bytes(b"half a file")
     assert checkpoints.latest() == replace(END, session=0)
     checkpoints.save(MIDDLE, TENSORS)
     assert checkpoints.tensors(MIDDLE).keys() == TENSORS.keys()
@@ -77,7 +78,7 @@ def test_tensors_without_their_record_do_not_count(checkpoints):
 
 def test_parts_of_a_killed_write_are_swept_up(checkpoints):
     checkpoints.save(END, TENSORS)
-    (checkpoints.folder / ".002-end.json.abc.part").touch()
+    (checkpoints.folder.path / ".002-end.json.abc.part").touch()
     checkpoints.save(END, TENSORS)
     assert names(checkpoints) == ["002-end.json", "002-end.safetensors"]
 
@@ -133,7 +134,7 @@ def retyped(blob: bytes) -> bytes:
 )
 def test_damage_is_named_with_its_remedy(checkpoints, ending, damage):
     checkpoints.save(MIDDLE, TENSORS)
-    path = checkpoints.folder / f"002-00000040.{ending}"
+    path = checkpoints.folder.path / f"002-00000040.{ending}"
     damaged = damage(path.read_bytes())
     path.unlink() if damaged is None else path.write_bytes(damaged)
 
@@ -155,10 +156,10 @@ def test_the_remedy_for_a_damaged_old_model_leads_on(checkpoints):
     """Who deletes what the message says must be able to continue."""
     checkpoints.save(replace(END, session=0), TENSORS)
     checkpoints.save(MIDDLE, TENSORS)
-    (checkpoints.folder / "001-end.safetensors").write_bytes(b"")
+    (checkpoints.folder.path / "001-end.safetensors").write_bytes(b"")
     with pytest.raises(InputError) as refused:
         checkpoints.at_end_of(0)
-    for path in list(checkpoints.folder.iterdir()):
+    for path in list(checkpoints.folder.path.iterdir()):
         if path.name in str(refused.value):
             path.unlink()
     assert checkpoints.latest() is None

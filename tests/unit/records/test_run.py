@@ -6,6 +6,7 @@ import yaml
 
 from episodica.config import resolve
 from episodica.errors import FolderInUse, InputError
+from episodica.files.door import Folder
 from episodica.records.results import Ledger
 from episodica.records.run import EventLog, RunFolder, announce, load_config, load_results
 
@@ -18,7 +19,7 @@ def config(make_config):
 def test_a_folder_holds_the_config_of_its_run(tmp_path, config):
     with RunFolder(tmp_path, config) as folder:
         assert folder.path == tmp_path / config.run_id
-        assert load_config(folder.path / "config.yaml") == config
+        assert load_config(folder.folder) == config
 
 
 def test_a_folder_is_worked_on_by_one_at_a_time(tmp_path, config):
@@ -88,12 +89,12 @@ def test_results_and_episodes_can_be_read_back(tmp_path, config):
 def test_results_that_cannot_be_read_are_named(tmp_path, text):
     (tmp_path / "results.json").write_text(text)
     with pytest.raises(InputError, match=r"results\.json"):
-        load_results(tmp_path)
+        load_results(Folder(tmp_path))
 
 
 def test_events_are_lines_of_json(tmp_path):
     path = tmp_path / "events.jsonl"
-    with EventLog(path, keep=0) as log:
+    with EventLog(Folder(tmp_path), keep=0) as log:
         log({"event": "a"})
         log({"event": "b", "loss": {"meta": 1.5}})
     assert [json.loads(line)["event"] for line in path.read_text().splitlines()] == ["a", "b"]
@@ -101,12 +102,12 @@ def test_events_are_lines_of_json(tmp_path):
 
 def test_a_continued_log_forgets_the_events_of_steps_that_are_taken_again(tmp_path):
     path = tmp_path / "events.jsonl"
-    with EventLog(path, keep=0) as log:
+    with EventLog(Folder(tmp_path), keep=0) as log:
         log({"step": 1})
         kept = log.position()
         log({"step": 2})
     assert kept == len('{"step": 1}\n')
-    with EventLog(path, keep=kept) as log:
+    with EventLog(Folder(tmp_path), keep=kept) as log:
         log({"step": 3})
         assert log.position() == path.stat().st_size
     assert [json.loads(line)["step"] for line in path.read_text().splitlines()] == [1, 3]
@@ -115,13 +116,13 @@ def test_a_continued_log_forgets_the_events_of_steps_that_are_taken_again(tmp_pa
 def test_a_continued_log_stands_where_it_was_cut(tmp_path):
     path = tmp_path / "events.jsonl"
     path.write_bytes(b'{"step": 1}\n{"step": 2}\n')
-    with EventLog(path, keep=12) as log:
+    with EventLog(Folder(tmp_path), keep=12) as log:
         assert log.position() == 12
 
 
 def test_a_log_that_was_lost_starts_anew(tmp_path):
     path = tmp_path / "events.jsonl"
-    with EventLog(path, keep=50) as log:
+    with EventLog(Folder(tmp_path), keep=50) as log:
         log({"step": 9})
     assert path.read_text() == '{"step": 9}\n'
 
@@ -135,7 +136,7 @@ def test_announced_runs_are_there_before_they_begin_and_what_is_there_stays(tmp_
     config = resolve({})
     announce([config], tmp_path)
     path = tmp_path / config.run_id / "config.yaml"
-    assert load_config(path).run_id == config.run_id
+    assert load_config(Folder(path.parent)).run_id == config.run_id
     path.write_text(path.read_text() + "# touched\n")
     announce([config], tmp_path)
     assert path.read_text().endswith("# touched\n")

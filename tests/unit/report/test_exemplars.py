@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from episodica.engine.experiment import load_experiment
+from episodica.files.door import Folder
 from episodica.report.aggregate import Line, lines
 from episodica.report.content import Part
 from episodica.report.exemplars import exemplar_parts, load_as_run
@@ -16,17 +17,17 @@ from unit.report.conftest import GLYPHS
 
 
 @pytest.fixture
-def kept(make_run, tmp_path: Path) -> tuple[Line, dict[str, Path]]:
+def kept(make_run, tmp_path: Path) -> tuple[Line, dict[str, Folder]]:
     """A run that keeps two training images of each class, as it would have written them."""
     config, results = make_run("erd", **{**GLYPHS, "memory.per_class": 4})
     experiment = load_experiment(config)
     rows = {c: rows[:2].tolist() for pool in experiment.stream.train for c, rows in pool.by_class().items()}
     (tmp_path / "split.json").write_text(json.dumps({"hash": experiment.split.hash}))
     (tmp_path / "exemplars.json").write_text(json.dumps({"classes": {c: {"rows": r} for c, r in rows.items()}}))
-    return lines([(config, results)])[0], {config.run_id: tmp_path}
+    return lines([(config, results)])[0], {config.run_id: Folder(tmp_path)}
 
 
-def test_a_strip_a_class_in_the_order_of_arrival(kept: tuple[Line, dict[str, Path]]):
+def test_a_strip_a_class_in_the_order_of_arrival(kept: tuple[Line, dict[str, Folder]]):
     line, where = kept
     (part,) = exemplar_parts([line], where, allowed=True)
     experiment = load_experiment(line.config)
@@ -65,7 +66,7 @@ def test_a_run_is_shown_where_its_device_is_not(kept):
 )
 def test_what_cannot_be_shown_says_why(kept, file: str, content: str | None, reason: str):
     line, where = kept
-    path = where[line.config.run_id] / file
+    path = where[line.config.run_id].path / file
     path.unlink() if content is None else path.write_text(content)
     (part,) = exemplar_parts([line], where, allowed=True)
     assert isinstance(part, Part)

@@ -1,6 +1,5 @@
 """Which classes maps show, and what the caption says of them."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import pytest
 import torch
 
 from episodica.engine.experiment import load_experiment, new_learner
+from episodica.files.door import Folder
 from episodica.report import maps
 from episodica.report.aggregate import lines
 from episodica.report.content import Part
@@ -25,9 +25,8 @@ def mapped(make_run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callabl
             experiment = load_experiment(config)
             names = [experiment.class_names[c] for c in experiment.stream.unseen.by_class()]
             classes[config.stream.seed] = ", ".join(f"{i}: {name}" for i, name in enumerate(names, start=1))
-            where[config.run_id] = tmp_path / config.run_id
-            where[config.run_id].mkdir()
-            (where[config.run_id] / "split.json").write_text(json.dumps({"hash": experiment.split.hash}))
+            where[config.run_id] = Folder(tmp_path) / config.run_id
+            where[config.run_id].write_json("split.json", {"hash": experiment.split.hash})
         untrained = new_learner(runs[0][0], torch.device("cpu")).eval()
         monkeypatch.setattr(maps, "load_learner", lambda folder, session: untrained)
         return maps.map_part(lines(runs), where, "maps", asked=True), classes

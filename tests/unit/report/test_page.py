@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from episodica.files.door import Folder
 from episodica.report.aggregate import lines
 from episodica.report.cells import Cell, Row, Table
 from episodica.report.content import Part, Picture, Report, Section, Strip
@@ -17,7 +18,7 @@ HOSTILE = "<script>alert('x')</script>\"><img src=x onerror=alert(1)> & ünï_c�
 
 
 def drawing(folder: Path, figure: Any) -> str:
-    save(figure, [folder / "drawing.svg"])
+    save(figure, Folder(folder), "drawing", ["svg"])
     return (folder / "drawing.svg").read_text()
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from episodica.errors import InputError
 from episodica.files.atomic import write_json
+from episodica.files.door import Folder
 from episodica.report.comparison import Run
 from episodica.report.paired import paired, paired_table
 from episodica.report.settings import by_setting
@@ -47,7 +48,7 @@ def accuracies(name: str, episodes: int = 40) -> dict[str, list[float]]:
 
 def test_differences_are_taken_episode_by_episode(written):
     one, two = accuracies("one"), accuracies("two")
-    found = paired(written("one", one), written("two", two), ONE_SHOT)
+    found = paired(Folder(written("one", one)), Folder(written("two", two)), ONE_SHOT)
     apart = {pool: [a - b for a, b in zip(one[pool], two[pool], strict=True)] for pool in one}
     interval = {pool: 1.96 * statistics.stdev(d) / math.sqrt(len(d)) for pool, d in apart.items()}
     assert found["meta_test"].mean == pytest.approx(statistics.fmean(apart["unseen"]))
@@ -59,12 +60,12 @@ def test_differences_are_taken_episode_by_episode(written):
 def test_only_the_same_questions_can_be_paired(written):
     ours = written("ours", accuracies("a"))
     with pytest.raises(InputError, match="same split"):
-        paired(ours, written("elsewhere", accuracies("b"), split_hash="another"), ONE_SHOT)
+        paired(Folder(ours), Folder(written("elsewhere", accuracies("b"), split_hash="another")), ONE_SHOT)
     with pytest.raises(InputError, match="different questions"):
-        paired(ours, written("shorter", accuracies("b", episodes=30)), ONE_SHOT)
+        paired(Folder(ours), Folder(written("shorter", accuracies("b", episodes=30))), ONE_SHOT)
     (ours / "episodes" / "session-003.npz").unlink()
     with pytest.raises(InputError, match="needs the accuracy of each episode"):
-        paired(ours, written("whole", accuracies("b")), ONE_SHOT)
+        paired(Folder(ours), Folder(written("whole", accuracies("b"))), ONE_SHOT)
 
 
 def test_each_section_pairs_the_shape_that_it_is_about(tmp_path: Path, make_run):
@@ -73,7 +74,7 @@ def test_each_section_pairs_the_shape_that_it_is_about(tmp_path: Path, make_run)
     where = {}
     for run, better in zip(runs, (0.0, 0.1), strict=True):
         named = {f"3way-{k}shot-{pool}": np.array([0.5, 0.6]) + better * k for k in (1, 2) for pool in ("unseen", "1")}
-        where[run[0].run_id] = write_run(tmp_path / run[0].run_id, run, named)
+        where[run[0].run_id] = Folder(write_run(tmp_path / run[0].run_id, run, named))
     for (ft, erd), apart in zip(by_setting(runs), ("+10.0", "+20.0"), strict=True):
         table = paired_table([ft, erd], ft, where, "pairs")
         assert table is not None
@@ -91,8 +92,8 @@ def test_damaged_episodes_are_named(cut, flipped, tmp_path_factory, make_run):
     content = bytearray(path.read_bytes())
     path.write_bytes(bytes(content[:cut]))
     with pytest.raises(InputError, match=r"session-003\.npz is damaged .*: restore it"):
-        paired(ours, theirs, ONE_SHOT)
+        paired(Folder(ours), Folder(theirs), ONE_SHOT)
     content[cut] ^= flipped
     path.write_bytes(bytes(content))
     with suppress(InputError):  # nothing else, whichever byte it is
-        paired(ours, theirs, ONE_SHOT)
+        paired(Folder(ours), Folder(theirs), ONE_SHOT)

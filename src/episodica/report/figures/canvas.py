@@ -6,12 +6,12 @@ In a page, ink becomes the page's own text colour, so that one picture serves a 
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import partial, wraps
 from itertools import cycle
-from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from episodica.errors import not_installed
+from episodica.files.door import Folder
 from episodica.report.aggregate import Line
 
 INK = "#1b1f24"
@@ -77,11 +77,11 @@ def colours(lines: Sequence[Line]) -> list[str]:
 
 
 @styled
-def save(figure: Any, paths: Sequence[Path]) -> None:
-    for path in paths:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(path.suffix[1:])
-        figure.savefig(path, dpi=150, metadata=dated)
+def save(figure: Any, folder: Folder, name: str, endings: Sequence[str]) -> None:
+    for ending in endings:
+        dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(ending)
+        draw = partial(figure.savefig, format=ending, dpi=150, metadata=dated)
+        folder.write(f"{name}.{ending}", draw)
         figure.set_layout_engine("none")  # it stays where it was put: finding it takes as long as drawing
 
 

@@ -1,16 +1,18 @@
 """Training curves: every loss term over the steps of a run, from its `events.jsonl`."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle
 from math import ceil
-from pathlib import Path
 from typing import Any
 
+from episodica.files.door import Folder, Refused
+from episodica.records.run import EVENTS
 from episodica.report.figures.canvas import INK, PALETTE, grid, styled
 
 ACROSS = 3
+MOST_EVENTS, MOST_LINE = 2**29, 2**20  # bytes that are read
 POINTS = 320  # of a curve; more are averaged
 
 
@@ -23,10 +25,9 @@ class Losses:
     unreadable: int = 0  # lines
 
 
-def read_losses(folder: Path) -> Losses:
+def read_losses(folder: Folder) -> Losses:
     found, done, last = Losses(), 0, 0
-    path = folder / "events.jsonl"
-    for line in path.read_text(errors="replace").splitlines() if path.exists() else ():
+    for line in _lines(folder):
         try:
             event = json.loads(line)
             if event["event"] == "session":
@@ -39,9 +40,20 @@ def read_losses(folder: Path) -> Losses:
                     steps, values = found.terms.setdefault(str(name), ([], []))
                     values.append(float(value))
                     steps.append(done + last)
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             found.unreadable += 1
     return found
+
+
+def _lines(folder: Folder) -> Iterator[bytes]:
+    """As many as a report has room for; none where there is no log, or something else in its place."""
+    try:
+        file = folder.open(EVENTS)
+    except (OSError, Refused):
+        return
+    with file:
+        while file.tell() < MOST_EVENTS and (line := file.readline(MOST_LINE)):
+            yield line
 
 
 @styled

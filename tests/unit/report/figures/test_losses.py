@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from episodica.files.door import Folder
 from episodica.report.figures.losses import read_losses, thinned
 
 EVENTS = [
@@ -21,7 +22,7 @@ EVENTS = [
 
 def test_steps_are_counted_over_all_sessions(tmp_path: Path):
     (tmp_path / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in EVENTS))
-    losses = read_losses(tmp_path)
+    losses = read_losses(Folder(tmp_path))
     assert losses.terms == {"meta": ([10, 20, 30], [2.0, 1.0, 1.5]), "distill_m": ([30], [0.5])}
     assert losses.begins == [0, 20]
     assert losses.unreadable == 0
@@ -30,13 +31,13 @@ def test_steps_are_counted_over_all_sessions(tmp_path: Path):
 def test_damaged_lines_are_counted(tmp_path: Path):
     lines = [json.dumps(EVENTS[0]), '{"event": "st', "[1]", '{"event": "step", "loss": 3}', json.dumps(EVENTS[1])]
     (tmp_path / "events.jsonl").write_text("\n".join(lines))
-    losses = read_losses(tmp_path)
+    losses = read_losses(Folder(tmp_path))
     assert losses.unreadable == 3
     assert losses.terms == {"meta": ([10], [2.0])}
 
 
 def test_a_run_without_a_log_has_no_terms(tmp_path: Path):
-    assert read_losses(tmp_path).terms == {}
+    assert read_losses(Folder(tmp_path)).terms == {}
 
 
 @given(st.lists(st.floats(-10, 10), min_size=1, max_size=200), st.integers(1, 50))
