@@ -33,7 +33,7 @@ from episodica.records.results import Ledger
 from episodica.rng import generator, seeded
 from episodica.types import Pool, Pools
 from episodica.web.guard import App
-from episodica.web.listening import address, bind
+from episodica.web.listening import address, bind, server
 from unit.files.hostile import Victim
 
 settings.register_profile("quick", max_examples=40, deadline=None, derandomize=True)
@@ -195,16 +195,16 @@ def serving() -> Iterator[Callable[..., str]]:
 
     def serve(app: App, stopping: Event | None = None) -> str:
         listener = bind("localhost", 0)
-        server = uvicorn.Server(uvicorn.Config(app, log_level="error", ws="none"))
-        thread = Thread(target=server.run, kwargs={"sockets": [listener]})
+        running_server = server(app)
+        thread = Thread(target=running_server.run, kwargs={"sockets": [listener]})
         thread.start()
-        running.append((server, thread, stopping or Event()))
+        running.append((running_server, thread, stopping or Event()))
         return address(listener, "localhost")
 
     yield serve
-    for server, _, stopping in running:
+    for running_server, _, stopping in running:
         stopping.set()
-        server.should_exit = True
+        running_server.should_exit = True
     for _, thread, _ in running:
         thread.join(10)
         assert not thread.is_alive()

@@ -94,6 +94,8 @@ class Guard:
         return await self.app(scope, receive, _hardened(send))
 
     def _refusal(self, scope: Scope, headers: "_Headers") -> tuple[HTTPStatus, str] | None:
+        if headers.only("content-length") is not None and headers.only("transfer-encoding") is not None:
+            return HTTPStatus.BAD_REQUEST, "A request has a Content-Length or a Transfer-Encoding, never both."
         host, origin = headers.only("host"), headers.only("origin")
         if host is None or not self._is_ours(host):
             return HTTPStatus.MISDIRECTED_REQUEST, "This server does not answer to that name; use its address."
@@ -181,6 +183,8 @@ def _hardened(send: Send) -> Send:
 
 async def _answer(send: Send, status: HTTPStatus, text: str, headers: dict[str, str] | None = None) -> None:
     pairs = {"content-type": "text/plain; charset=utf-8", "content-length": str(len(text.encode())), **(headers or {})}
+    if status == HTTPStatus.BAD_REQUEST:  # where the next request begins, nobody can tell
+        pairs["connection"] = "close"
     if status == HTTPStatus.UNAUTHORIZED:
         pairs["www-authenticate"] = "Bearer"
     await send(

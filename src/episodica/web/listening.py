@@ -4,9 +4,13 @@ import errno
 import socket
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from episodica.errors import InputError, not_installed
 from episodica.web.guard import App
+
+if TYPE_CHECKING:
+    from uvicorn import Server
 
 SECONDS_TO_END = 3  # for answers under way
 
@@ -52,14 +56,15 @@ def address(listener: socket.socket, host: str) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/"
 
 
-def serve(make: Callable[[Callable[[], bool]], App], listener: socket.socket) -> None:
-    """Serve what `make` gives, which is told how to find out that the server ends, so that endless answers can."""
+def server(app: App) -> "Server":
     import uvicorn
 
-    app = make(lambda: server.should_exit)
-    server = uvicorn.Server(
+    from episodica.web.connection import Connection
+
+    return uvicorn.Server(
         uvicorn.Config(
             app,
+            http=Connection,
             log_level="error",
             access_log=False,
             server_header=False,
@@ -68,5 +73,11 @@ def serve(make: Callable[[Callable[[], bool]], App], listener: socket.socket) ->
             timeout_graceful_shutdown=SECONDS_TO_END,
         )
     )
+
+
+def serve(make: Callable[[Callable[[], bool]], App], listener: socket.socket) -> None:
+    """Serve what `make` gives, which is told how to find out that the server ends, so that endless answers can."""
+    app = make(lambda: running.should_exit)
+    running = server(app)
     with listener, suppress(KeyboardInterrupt):  # the way in which Ctrl-C is told once everything has ended
-        server.run(sockets=[listener])
+        running.run(sockets=[listener])

@@ -1,0 +1,115 @@
+"""Raw requests on the loopback interface, to an application that only says hello."""
+
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from episodica.web.connection import Connection
+from episodica.web.guard import App, Guard, Receive, Scope, Send
+
+
+async def hello(scope: Scope, receive: Receive, send: Send) -> None:
+    assert scope["type"] == "http"
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"5")]})
+    await send({"type": "http.response.body", "body": b"hello"})
+
+
+@pytest.fixture
+def port(serving: Callable[[App], str], monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(Connection, "seconds_for_headers", 0.3)
+    return int(serving(Guard(hello)).rsplit(":", 1)[1].strip("/"))
+
+
+@pytest.fixture
+def connection(port: int) -> Iterator[socket.socket]:
+    with socket.create_connection(("localhost", port), timeout=20) as connection:
+        yield connection
+
+
+def all_of(connection: socket.socket) -> bytes:
+    """What comes until the server ends the connection, which it does: otherwise this fails after 20 seconds."""
+    parts = b""
+    with suppress(ConnectionResetError):
+        while part := connection.recv(4096):
+            parts += part
+    return parts
+
+
+@pytest.mark.parametrize("begun", [b"", b"GET / HTTP/1.1\r\n", b"GET / HTTP/1.1\r\nhost: localhost\r\nx: "])
+def test_headers_that_never_come(connection: socket.socket, begun: bytes) -> None:
+    connection.sendall(begun)
+    assert all_of(connection) == b""
+
+
+def test_headers_that_dribble(connection: socket.socket) -> None:
+    connection.settimeout(0.05)
+    answer: bytes | None = None
+    for _ in range(400):
+        with suppress(TimeoutError, ConnectionResetError, BrokenPipeError):
+            connection.sendall(b"G")
+            answer = connection.recv(1)
+        if answer is not None:
+            break
+    assert answer is not None, "the server still listens"
+
+
+def test_the_rest_of_a_request_that_is_answered(connection: socket.socket) -> None:
+    connection.sendall(b"GET / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\nx")
+    assert all_of(connection).endswith(b"hello")
+
+
+def test_a_second_request_whose_headers_dribble(connection: socket.socket) -> None:
+    connection.sendall(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\nGET / HTTP/1.1\r\n")
+    assert all_of(connection).count(b"hello") == 1
+
+
+def test_several_requests_of_one_connection(connection: socket.socket) -> None:
+    connection.sendall(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n" * 3)
+    assert all_of(connection).count(b"hello") == 3
+
+
+def test_a_length_and_chunks(connection: socket.socket) -> None:
+    """One of two servers in a row may believe the one, and the other the other."""
+    head = b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 4\r\ntransfer-encoding: chunked\r\n\r\n"
+    connection.sendall(head + b"0\r\n\r\nGET /smuggled HTTP/1.1\r\nhost: localhost\r\n\r\n")
+    answer = all_of(connection)
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert answer.count(b"HTTP/1.1") == 1
+    assert b"connection: close" in answer
+
+
+heads = st.sampled_from(
+    [
+        b"host: localhost",
+        b"host: evil",
+        b"content-length: 3",
+        b"content-length: -1",
+        b"transfer-encoding: chunked",
+        b"connection: keep-alive",
+        b"expect: 100-continue",
+        b"upgrade: websocket",
+        b"x" * 70000,
+        b"\x00: \x00",
+        b" folded",
+    ]
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.sampled_from([b"GET / HTTP/1.1", b"POST / HTTP/1.0", b"PRI * HTTP/2.0", b"GET http://evil/ HTTP/1.1", b"\xff"]),
+    st.lists(heads, max_size=4),
+    st.binary(max_size=20),
+)
+def test_any_request_is_answered_or_ended(port: int, line: bytes, headers: list[bytes], body: bytes) -> None:
+    with socket.create_connection(("localhost", port), timeout=20) as connection:
+        with suppress(ConnectionResetError, BrokenPipeError):
+            connection.sendall(b"\r\n".join([line, *headers, b"", body]))
+            connection.shutdown(socket.SHUT_WR)
+        answer = all_of(connection)
+    assert not answer or answer.startswith(b"HTTP/1.1 ")
+    assert b" 500 " not in answer.partition(b"\r\n")[0]
