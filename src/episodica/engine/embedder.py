@@ -7,12 +7,15 @@ from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeVar
 
 import torch
 from torch import Size, Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from episodica.learners.learner import Learner
+
+Module = TypeVar("Module", bound=nn.Module)
 
 CHUNK = 250
 VALUES_KEPT = 2**29  # 2 GiB of embeddings: more are not kept, but computed when they are asked for
@@ -29,7 +32,7 @@ def embed_chunks(examinee: Learner, rows: Tensor, pixels: Callable[[Tensor], Ten
         return torch.cat([examinee.embed(pixels(chunk)) for chunk in rows.split(CHUNK)])
 
 
-def folded(learner: Learner) -> Learner:
+def folded(learner: Module) -> Module:
     """A copy for evaluation in which every batch-norm is part of the convolution before it."""
     copy = deepcopy(learner).eval()
     for module in copy.modules():

@@ -4,16 +4,34 @@ from __future__ import annotations
 
 from dataclasses import field
 from itertools import accumulate, count
+from typing import ClassVar
 
 from episodica.lazy_torch import Module, Tensor, nn, torch
 from episodica.registry import Component
 
+Triple = tuple[float, float, float]  # red, green, blue
+
 
 class Backbone(Module, Component, kind="backbone"):
-    """`blocks` are applied one after another, and what the last one gives is pooled to an embedding."""
+    """`blocks` are applied one after another, and what the last one gives is pooled to an embedding.
+
+    It sees pixels from 0 to 1 less `mean`, divided by `std`.
+    """
+
+    mean: ClassVar[Triple] = (0.485, 0.456, 0.406)
+    std: ClassVar[Triple] = (0.229, 0.224, 0.225)
+    trained_on: ClassVar[str | None] = None  # the data set that its first weights come from
 
     blocks: nn.Sequential
     reduced: torch.dtype | None = field(default=None, init=False)  # of its products, where not fp32; set by the engine
+
+    @property
+    def input_size(self) -> int | None:
+        """Pixels of a side on which it was trained; none where any size will do."""
+        return None
+
+    def load_pretrained(self) -> None:
+        """Take the weights that it begins with; by default those that were drawn when it was made."""
 
     def check(self, size: int) -> None:
         """Raise a ValueError where the blocks leave nothing of images of this size, in pixels of a side."""
