@@ -1,6 +1,6 @@
 """What a user can set right: each message says what was wrong, the offending value and what to do."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 
@@ -22,6 +22,12 @@ def not_installed(need: str, extra: str) -> InputError:
         f"{need}: in the folder with episodica's pyproject.toml say "
         f"pip install --constraint constraints.txt --editable '.[{extra}]'"
     )
+
+
+def listed(names: Sequence[str], most: int = 8, separator: str = ", ") -> str:
+    """`a, b, c`, or `a, b and 7 more`: as many names as a message has space for."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return separator.join(names[:most]) + more
 
 
 def nearest(word: str, names: Iterable[str]) -> str:

@@ -207,7 +207,7 @@ def test_other_images_in_the_same_place_are_refused_and_the_split_is_kept(
     said = command("run", *words(TINY), "--out", begun.parent)
     assert said.code == 2
     assert "another split" in said.text
-    assert "use the original data.root, or another --out" in said.text
+    assert "use the original data.root, or another output folder" in said.text
     assert _contents(begun) == before
 
 

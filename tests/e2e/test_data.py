@@ -225,7 +225,7 @@ def test_bad_arguments_are_refused_with_a_remedy(arguments: list[str], message: 
 def test_sheets_that_cannot_be_written_are_named(folder: Path, command: Command) -> None:
     said = command("data", "sheet", "folder", "--root", folder, "--out", folder / "ant/0.png", *TASKS)
     assert said.code == 2
-    assert "choose another folder with --out" in said.text
+    assert "choose another folder" in said.text
 
 
 def test_a_hostile_set_ends_in_one_sentence(command: Command, tmp_path: Path) -> None:

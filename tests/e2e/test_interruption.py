@@ -79,6 +79,6 @@ def test_a_second_process_leaves_the_folder_to_the_first(start: Start, tmp_path:
         process = start("run", *words(TINY), "--out", tmp_path)
         said = " ".join(" ".join(process.communicate()).split())
         assert process.returncode == 3
-        assert f"another process works on {folder.path}: wait for it, stop it, or take another --out" in said
+        assert f"another process works on {folder.path}: wait for it, stop it, or choose another output folder" in said
         assert "Traceback" not in said
         assert sorted(folder.path.rglob("*")) == before

@@ -220,7 +220,7 @@ def test_a_second_writer_waits_or_is_refused(images: Path, model: Path, start: S
     with ModelFolder(model).writing():
         said = command("remember", model, "--support", images / "others")
         assert said.code == 3
-        assert "pass --wait" in said.text
+        assert "choose to wait for it" in said.text
         waiting = start("remember", model, "--support", images / "others", "--wait")
         with pytest.raises(subprocess.TimeoutExpired):
             waiting.wait(timeout=1)

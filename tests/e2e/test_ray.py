@@ -98,7 +98,7 @@ def test_ctrl_c_stops_gently_and_what_workers_wrote_to_their_own_disk_comes_back
         (["--address", "auto"], "--address goes with --on ray"),
         (["--on", "ray", "--cpus", "0"], "a run needs 1 CPU or more"),
         (["--on", "ray", "--gpus", "-1"], "a run needs 1 CPU or more and 0 GPUs or more"),
-        (["--on", "ray", "--threads", "2"], "2 threads on 1 CPUs of a run: ask for as many with --cpus"),
+        (["--on", "ray", "--threads", "2"], "2 threads on 1 CPUs of a run: raise cpus, or lower threads"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(

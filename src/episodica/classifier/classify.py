@@ -60,7 +60,9 @@ def image_files(places: Iterable[Path]) -> list[Path]:
 
 def answer_each(recogniser: Recogniser, images: Sequence[Picture]) -> Iterator[Answered]:
     if not recogniser.known:
-        raise InputError("no class is known: pass --support FOLDER, or teach the model with `learn` or `remember`")
+        raise InputError(
+            "no class is known: give images of some classes as support, or teach the model with `learn` or `remember`"
+        )
     names = [str(image) if isinstance(image, str | Path) else f"image {i}" for i, image in enumerate(images)]
     for start in range(0, len(images), BATCH):
         batch = [encoded(image) for image in images[start : start + BATCH]]

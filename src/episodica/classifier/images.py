@@ -1,6 +1,6 @@
 """Anything people have as an image becomes a square of bytes: files, encoded bytes, PIL images, arrays, tensors."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -25,8 +25,12 @@ def pixels(image: Picture, size: int, name: str | None = None) -> Tensor:
 
 def stacked(images: Iterable[Picture], size: int) -> Tensor:
     """uint8 [M, 3, size, size]"""
-    squares = [pixels(image, size) for image in images]
-    return torch.stack(squares) if squares else torch.empty(0, 3, size, size, dtype=torch.uint8)
+    return stack_squares([pixels(image, size) for image in images], size)
+
+
+def stack_squares(squares: Sequence[Tensor], size: int) -> Tensor:
+    """uint8 [M, 3, size, size], also of no image."""
+    return torch.stack(tuple(squares)) if squares else torch.empty(0, 3, size, size, dtype=torch.uint8)
 
 
 def encoded(image: Picture, name: str | None = None) -> Encoded:

@@ -1,6 +1,6 @@
 """What a model can do, on images that it was never trained on; and from the same images, what counts as unknown."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -10,6 +10,7 @@ from episodica.classifier.calibration import Calibration, auroc, fitted_temperat
 from episodica.classifier.recogniser import Recogniser
 from episodica.classifier.state import Measured
 from episodica.data.sampling import draw_classes, draw_images
+from episodica.records.results import forgetting
 from episodica.rng import generator
 from episodica.types import Pool, Shape
 
@@ -81,12 +82,6 @@ def accuracy_by_session(scores: Tensor, labels: Tensor, sessions: Sequence[int])
             among = scores[asked].masked_fill(of_class > session, -torch.inf)
             found[session] = float((among.argmax(1) == labels[asked]).float().mean())
     return found
-
-
-def forgetting(before: Sequence[Mapping[int, float]], now: Mapping[int, float]) -> float | None:
-    """Mean over earlier sessions of (best accuracy so far) - (accuracy now); may be negative."""
-    best = {s: max(past[s] for past in before if s in past) for s in now if any(s in past for past in before)}
-    return sum(best[s] - now[s] for s in best) / len(best) if best else None
 
 
 def few_shot(recogniser: Recogniser, classes: Sequence[tuple[Tensor, Tensor]]) -> Questions | None:

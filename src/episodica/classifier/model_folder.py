@@ -100,7 +100,7 @@ class ModelFolder:
             lock.acquire(timeout=-1 if wait else 0)
         except Timeout:
             raise FolderInUse(
-                f"another process is changing {self.path}: try again when it is done, or pass --wait to wait for it"
+                f"another process is changing {self.path}: try again when it is done, or choose to wait for it"
             ) from None
         except OSError as error:
             raise InputError(

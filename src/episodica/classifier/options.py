@@ -29,13 +29,13 @@ HELD_OUT_SHARE, HELD_OUT_MOST = 5, 10  # one kept image in so many is held out, 
 ENOUGH_CLASSES, UNSEEN_SHARE, UNSEEN_MOST = 10, 5, 10  # from so many classes on, one in so many stays unseen
 FIXED = ("backbone", "learner", "data", "augment")  # sections that the first call decides
 ELSEWHERE = {
-    "method.name": "choose the method with --method erd or --method ft",
-    "train.epochs": "use --epochs",
-    "memory.per_class": "use --keep, which counts held-out images too",
-    "memory.total": "use --budget, which counts held-out images too",
+    "method.name": "choose the method with the option method: erd or ft",
+    "train.epochs": "use the option epochs",
+    "memory.per_class": "use the option keep, which counts held-out images too",
+    "memory.total": "use the option budget, which counts held-out images too",
     "stream": "there is one task a call",
     "eval": "a model is measured on the images that it holds out",
-    "scale": "use --epochs",
+    "scale": "use the option epochs",
 }
 
 Method = Literal["erd", "ft"]
@@ -54,7 +54,7 @@ class LearnOptions:
 
     def __post_init__(self) -> None:
         if self.keep is not None and self.budget is not None:
-            raise InputError("--keep is a number for each class and --budget one for all: give one of them")
+            raise InputError("keep is a number for each class and budget one for all: give one of them")
         for name, value, least in (("keep", self.keep, 2), ("budget", self.budget, 4), ("epochs", self.epochs, 1)):
             if value is not None and value < least:
                 raise InputError(f"--{name} {value}: it must be at least {least}")
@@ -79,7 +79,7 @@ class Share:
         share = options.budget // classes
         if share < 2:
             raise InputError(
-                f"--budget {options.budget} leaves {share} images for each of {classes} classes, and a class needs 2: "
+                f"budget = {options.budget} leaves {share} images for each of {classes} classes, and a class needs 2: "
                 f"raise it to at least {2 * classes}"
             )
         return cls(share)
@@ -99,7 +99,7 @@ def unseen_classes(options: LearnOptions, classes: int) -> int:
         return min(classes // UNSEEN_SHARE, UNSEEN_MOST) if classes >= ENOUGH_CLASSES else 0
     if options.unseen == 1 or classes - options.unseen < 2:
         raise InputError(
-            f"--unseen {options.unseen} of {classes} classes: hold out none or at least 2, and leave at least 2 to "
+            f"unseen = {options.unseen} of {classes} classes: hold out none or at least 2, and leave at least 2 to "
             "learn"
         )
     return options.unseen
@@ -166,7 +166,7 @@ def settings(
     tree = nest({**flat, **given})
     config = resolve({**tree, **{section: model[section] for section in FIXED if section in model}})
     if config.learner.name != "protonet":
-        raise InputError(f"--learner.name {config.learner.name}: a model's classes are points; use protonet")
+        raise InputError(f"learner.name = {config.learner.name}: a model's classes are points; use protonet")
     return config
 
 
@@ -174,10 +174,10 @@ def _refuse_misplaced(given: Mapping[str, Any], *, decided: bool) -> None:
     for path in given:
         section = path.split(".")[0]
         if decided and section in FIXED:
-            raise InputError(f"--{path} was decided when the model was made: leave it out, or make a new model")
+            raise InputError(f"{path} was decided when the model was made: leave it out, or make a new model")
         remedy = ELSEWHERE.get(path) or ELSEWHERE.get(section)
         if remedy:
-            raise InputError(f"--{path} cannot be set here: {remedy}")
+            raise InputError(f"{path} cannot be set here: {remedy}")
 
 
 def _number(given: Mapping[str, Any], path: str, otherwise: int) -> int:

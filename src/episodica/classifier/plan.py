@@ -8,7 +8,7 @@ from torch import Tensor
 
 from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.options import FIXED, LearnOptions, Share, a_few, fitting_size, settings
-from episodica.classifier.session_data import Named, SessionData, gather, listed, share_of
+from episodica.classifier.session_data import Named, SessionData, gather, quoted, share_of
 from episodica.classifier.state import ModelState, StateRecord
 from episodica.config import RunConfig
 from episodica.errors import InputError
@@ -30,7 +30,9 @@ def plan_call(folder: ModelFolder, arriving: Named, options: LearnOptions, base:
     """What a call will do, or why it cannot."""
     state = folder.state() if folder.exists else None
     if state and base:
-        raise InputError(f"--from is for a new model, and {folder.path} exists: leave it out, or choose another name")
+        raise InputError(
+            f"a model to start from is for a new model, and {folder.path} exists: leave it out, or choose another name"
+        )
     if not arriving:
         raise InputError("there is no image: put those of each class into a sub-folder of their own")
     origin = base.state() if base else state
@@ -84,8 +86,8 @@ def _check_droppable(config: RunConfig, session_data: SessionData, record: State
     without = sorted(stored.name for stored in record.classes if stored.name in past and stored.distances is None)
     if without:
         raise InputError(
-            f"--memory.drop farthest: {listed(without)} came with --memory.select random, and how far those exemplars "
-            "are from their class mean was not kept: leave --memory.drop out, or make a new model"
+            f"memory.drop = farthest: {quoted(without)} came with memory.select = random, and how far those exemplars "
+            "are from their class mean was not kept: leave memory.drop out, or make a new model"
         )
 
 

@@ -18,11 +18,10 @@ from episodica.classifier.vault import Vault, digest_of
 from episodica.data.cache import Source
 from episodica.data.decode import Encoded, Unreadable, decode_in_parallel
 from episodica.data.splits import Rows, Split
-from episodica.errors import InputError
+from episodica.errors import InputError, listed
 from episodica.rng import generator
 
 Named = Mapping[str, Sequence[Encoded]]  # class name -> its images
-NAMED = 8  # classes that a message names
 
 
 @dataclass
@@ -113,7 +112,7 @@ def gather(
         (session_data.unseen if name in unseen else session_data.new)[number] = rows
         session_data.held_out[number] = session_data.add(name, aside)
     if options.method == "ft" and len(session_data.new) < 2:
-        raise InputError("--method ft trains on the new classes alone and there is one: bring at least 2, or use erd")
+        raise InputError("method ft trains on the new classes alone and there is one: bring at least 2, or use erd")
     return session_data
 
 
@@ -126,23 +125,22 @@ def check_arriving(arriving: Named, known: Mapping[str, StoredClass], options: L
     again = sorted(set(arriving) & set(known))
     if again and options.existing == "refuse":
         raise InputError(
-            f"{listed(again)} came before: rename {'it' if len(again) == 1 else 'them'} if other things are meant, or "
-            "pass --existing merge to learn the new images together with the exemplars that are left"
+            f"{quoted(again)} came before: rename {'it' if len(again) == 1 else 'them'} if other things are meant, or "
+            "set existing to merge to learn the new images together with the exemplars that are left"
         )
     small = sorted(name for name, images in arriving.items() if len(images) < 2 and name not in known)
     if small:
         raise InputError(
-            f"{listed(small)} has fewer than 2 images, and learning takes at least 2 of a class: add some, or "
-            "leave it to `episodica remember`, for which one is enough"
+            f"{quoted(small)} has fewer than 2 images, and learning takes at least 2 of a class: add some, or "
+            "use `remember`, for which one is enough"
         )
     learned = [name for name, stored in known.items() if stored.kind == "learned"]
     if len({*arriving, *learned}) < 2:
         raise InputError("there is one class, and telling apart takes two: add a folder with another class")
 
 
-def listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(f'"{name}"' for name in names[:NAMED]) + more
+def quoted(names: Sequence[str]) -> str:
+    return listed([f'"{name}"' for name in names])
 
 
 def _not_stored(images: Sequence[Encoded], stored: StoredClass, vault: Vault, size: int) -> list[Encoded]:

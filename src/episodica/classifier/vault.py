@@ -6,11 +6,10 @@ from io import BytesIO
 from pathlib import Path
 
 import numpy as np
-import torch
 from PIL import Image
 from torch import Tensor
 
-from episodica.classifier.images import pixels
+from episodica.classifier.images import stacked
 from episodica.errors import InputError
 from episodica.files.atomic import write_atomically
 
@@ -42,8 +41,7 @@ class Vault:
 
     def load(self, digests: Sequence[str], size: int) -> Tensor:
         """uint8 [M, 3, S, S]"""
-        squares = [pixels(self.read(digest), size) for digest in digests]
-        return torch.stack(squares) if squares else torch.empty(0, 3, size, size, dtype=torch.uint8)
+        return stacked((self.read(digest) for digest in digests), size)
 
     def keep_only(self, digests: Iterable[str]) -> None:
         wanted = set(digests)

@@ -19,7 +19,7 @@ import numpy as np
 from filelock import FileLock
 
 from episodica.data.decode import Unreadable, decode_in_parallel
-from episodica.errors import InputError
+from episodica.errors import InputError, listed
 from episodica.files.atomic import remove_leftovers, write_atomically, write_text
 from episodica.files.cache_folder import cache_folder
 
@@ -187,10 +187,9 @@ def _readable(source: Source, size: int, on_progress: OnProgress) -> Iterator[np
         else:
             yield image
     if unreadable:
-        more = f"; and {len(unreadable) - NAMED} more" if len(unreadable) > NAMED else ""
         raise InputError(
             f"{len(unreadable)} of {len(source.labels)} images cannot be read: "
-            f"{'; '.join(map(str, unreadable[:NAMED]))}{more}. Repair or remove them"
+            f"{listed([str(image) for image in unreadable], NAMED, '; ')}. Repair or remove them"
         )
 
 

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from episodica.data.archive import unpack
 from episodica.data.cache import Arrays, OnProgress, Source, load_or_build, scratch_folder
-from episodica.errors import InputError
+from episodica.errors import InputError, listed
 from episodica.registry import Component
 
 
@@ -95,7 +95,7 @@ class FileDataset(Dataset):
         """The root that the user gave, or the default one."""
         given = self.root or os.environ.get("EPISODICA_DATA")
         if not given:
-            raise InputError(f"data.root is missing. {self._help()}. Pass --data.root DIR, or set EPISODICA_DATA")
+            raise InputError(f"data.root is missing. {self._help()}. Set data.root or EPISODICA_DATA to its folder")
         root = Path(os.path.expanduser(given))  # noqa: PTH111 - the method fails where there is no such user
         if not os.path.exists(root):  # noqa: PTH110 - the method fails where a name is too long
             raise NotThere(f"data.root = {given}: there is no such folder or file. {self._help()}")
@@ -156,4 +156,4 @@ def contents(folder: Path) -> str:
     if folder.is_file():
         return f"a file of {folder.stat().st_size} bytes"
     names = sorted(entry.name + ("/" if entry.is_dir() else "") for entry in folder.iterdir())
-    return (", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")) or "nothing"
+    return listed(names) or "nothing"

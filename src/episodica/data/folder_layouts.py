@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from episodica.data.cache import Source
+from episodica.data.dataset import Found
 from episodica.data.decode import is_image_file
 from episodica.errors import InputError
 
@@ -32,6 +33,15 @@ def published_folders(folder: Path) -> dict[str, dict[str, list[Path]]] | None:
         return None
     parts = {part: class_folders(folder / part) for part in PARTS if (folder / part).is_dir()}
     return parts if all(parts[part] for part in ("train", "test")) else None
+
+
+def find_published(folder: Path) -> Found | None:
+    """A set that is divided so, with its published split."""
+    parts = published_folders(folder)
+    if parts is None:
+        return None
+    files = [path for part in parts.values() for images in part.values() for path in images]
+    return Found(files, lambda: published_source(parts, folder))
 
 
 def published_source(parts: dict[str, dict[str, list[Path]]], folder: Path) -> Source:

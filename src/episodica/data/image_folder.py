@@ -13,9 +13,7 @@ from episodica.data.cache import Source
 from episodica.data.dataset import FileDataset, Found
 from episodica.data.folder_layouts import class_folders, published_folders, published_source, source_of
 from episodica.data.splits import LEAST
-from episodica.errors import InputError
-
-NAMED = 8  # small classes that a message names
+from episodica.errors import InputError, listed
 
 
 class Folder(FileDataset, name="folder"):
@@ -71,7 +69,7 @@ class Folder(FileDataset, name="folder"):
         if small and self.min_images is None:
             raise InputError(
                 f"{folder}: an episode takes at least {LEAST} images of a class, but there are fewer of "
-                f"{listed(small)}; add some, or leave such classes out with --data.min_images {LEAST}"
+                f"{listed(small)}; add some, or leave such classes out with data.min_images = {LEAST}"
             )
         return replace(source, notes=(f"left out, by data.min_images: {listed(small)}",) if small else ())
 
@@ -82,8 +80,3 @@ def _sizes(*parts: Mapping[str, list[Path]]) -> dict[str, int]:
     for part in parts:
         sizes.update({name: len(images) for name, images in part.items()})
     return sizes
-
-
-def listed(names: list[str]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more

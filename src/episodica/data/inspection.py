@@ -110,7 +110,7 @@ def contact_sheets(split: Split, arrays: Arrays, folder: Path) -> list[Path]:
             Folder(folder).write(path.name, partial(sheet(rows, arrays).save, format="PNG"))
     except OSError as error:
         raise InputError(
-            f"cannot write contact sheets into {folder}: {error.strerror}; choose another folder with --out"
+            f"cannot write contact sheets into {folder}: {error.strerror}; choose another folder"
         ) from None
     return list(paths)
 

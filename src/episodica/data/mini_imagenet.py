@@ -12,7 +12,7 @@ import numpy as np
 
 from episodica.data.cache import Source
 from episodica.data.dataset import FileDataset, Found
-from episodica.data.folder_layouts import PARTS, published_folders, published_source
+from episodica.data.folder_layouts import PARTS, find_published, published_source
 from episodica.data.pickles import by_name, load_pickle, whole_numbers
 from episodica.errors import InputError
 
@@ -45,11 +45,7 @@ class MiniImageNet(FileDataset, name="mini_imagenet"):
         caches = [folder / f"mini-imagenet-cache-{part}.pkl" for part in PARTS]
         if all(path.is_file() for path in caches):
             return Found(caches, lambda: read_caches(caches))
-        parts = published_folders(folder)
-        if parts is None:
-            return None
-        files = [path for part in parts.values() for images in part.values() for path in images]
-        return Found(files, lambda: published_source(parts, folder))
+        return find_published(folder)
 
 
 def read_tables(folder: Path, tables: list[Path]) -> Source:

@@ -8,12 +8,11 @@ from itertools import zip_longest
 
 import numpy as np
 
-from episodica.errors import InputError
+from episodica.errors import InputError, listed
 from episodica.lazy_torch import torch
 from episodica.rng import generator
 
 LEAST = 2  # images of a class in any episode: a support image and a query
-NAMED = 8  # classes that an error names
 Rows = dict[int, list[int]]  # class -> rows of the store
 
 
@@ -69,11 +68,11 @@ def make_split(
     by_class = _rows_by_class(labels, order, seed)
     short = [c for c in ordered[:stream_classes] if len(by_class[c]) < test_per_class + LEAST]
     if short:
-        listed = ", ".join(f"{names[c] if names else c} ({len(by_class[c])})" for c in short[:NAMED])
+        sizes = [f"{names[c] if names else c} ({len(by_class[c])})" for c in short]
         raise InputError(
             f"stream.test_per_class = {test_per_class} leaves fewer than {LEAST} training images of {len(short)} "
-            f"classes: {listed}{', ...' if len(short) > NAMED else ''}; use a smaller number or, of a folder, leave "
-            f"small classes out with --data.min_images {test_per_class + LEAST}"
+            f"classes: {listed(sizes)}; use a smaller number or, of a folder, leave small classes out with "
+            f"data.min_images = {test_per_class + LEAST}"
         )
     parts = [part.tolist() for part in np.array_split(np.array(ordered[:stream_classes]), tasks)]
     return Split(

@@ -12,7 +12,7 @@ import numpy as np
 
 from episodica.data.cache import Source
 from episodica.data.dataset import FileDataset, Found
-from episodica.data.folder_layouts import PARTS, published_folders, published_source
+from episodica.data.folder_layouts import PARTS, find_published
 from episodica.data.pickles import by_name, load_pickle, strings, whole_numbers
 from episodica.errors import InputError
 
@@ -40,11 +40,7 @@ class TieredImageNet(FileDataset, name="tiered_imagenet"):
         pairs = [(folder / f"{part}_images_png.pkl", folder / f"{part}_labels.pkl") for part in PARTS]
         if all(path.is_file() for pair in pairs for path in pair):
             return Found([path for pair in pairs for path in pair], lambda: read(pairs))
-        parts = published_folders(folder)
-        if parts is None:
-            return None
-        files = [path for part in parts.values() for images in part.values() for path in images]
-        return Found(files, lambda: published_source(parts, folder))
+        return find_published(folder)
 
 
 class Encoded(Sequence[memoryview]):

@@ -114,14 +114,21 @@ def mean_over_tasks(tasks: Sequence[Mean]) -> Mean:
     return Mean(mean=sum(t.mean for t in tasks) / n, ci95=sqrt(sum(t.ci95**2 for t in tasks)) / n)
 
 
-def forgetting(before: Sequence[Session], now: Sequence[OfTask]) -> float | None:
-    """Mean over earlier tasks of (best accuracy in an earlier session) - (accuracy now); none for the first session."""
+def forgetting(before: Sequence[Mapping[int, float]], now: Mapping[int, float]) -> float | None:
+    """Mean over earlier tasks of (best accuracy in an earlier session) - (accuracy now); none for the first session.
+
+    Accuracies are given by task. Where a task is better than ever before, its part is negative.
+    """
     best: dict[int, float] = {}
-    for session in before:
-        for task in session.per_task:
-            best[task.task] = max(task.mean, best.get(task.task, task.mean))
-    losses = [best[task.task] - task.mean for task in now if task.task in best]
+    for accuracies in before:
+        for task, accuracy in accuracies.items():
+            best[task] = max(accuracy, best.get(task, accuracy))
+    losses = [best[task] - accuracy for task, accuracy in now.items() if task in best]
     return sum(losses) / len(losses) if losses else None
+
+
+def accuracy_by_task(tasks: Sequence[OfTask]) -> dict[int, float]:
+    return {task.task: task.mean for task in tasks}
 
 
 def average(sessions: Sequence[Session]) -> Average | None:
@@ -156,7 +163,7 @@ class Ledger:
                 meta_test=OverEpisodes(**Mean.of(unseen).model_dump(), episodes=len(unseen)),
                 seen=mean_over_tasks(tasks),
                 per_task=tasks,
-                forgetting=forgetting(rows, tasks),
+                forgetting=forgetting([accuracy_by_task(row.per_task) for row in rows], accuracy_by_task(tasks)),
                 seconds_train=seconds_train,
                 seconds_eval=seconds_eval,
             )

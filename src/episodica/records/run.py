@@ -40,14 +40,14 @@ class RunFolder:
         return self.folder.path
 
     def __enter__(self) -> Self:
-        busy = f"another process works on {self.path}: wait for it, stop it, or take another --out"
+        busy = f"another process works on {self.path}: wait for it, stop it, or choose another output folder"
         with ExitStack() as held:
             try:
                 self.checkpoints.make()
                 held.enter_context(locked(self.folder, busy=busy))
             except OSError as error:
                 raise InputError(
-                    f"cannot write to {self.path}: {error.strerror or error}; choose another folder with --out"
+                    f"cannot write to {self.path}: {error.strerror or error}; choose another output folder"
                 ) from None
             self.folder.remove_leftovers()
             self._claim()
@@ -64,7 +64,7 @@ class RunFolder:
             if found != self.config.run_id:
                 raise InputError(
                     f"{self.path} holds the run {found}, not {self.config.run_id}: it was renamed, edited or made by "
-                    "another version; move it away or take another --out"
+                    "another version; move it away or choose another output folder"
                 )
         else:
             _write_config(self.config, self.folder)
@@ -93,7 +93,7 @@ class RunFolder:
         if found != hash:
             raise InputError(
                 f"{self.path} was begun on another split ({found}) than this data gives ({hash}): the images "
-                "differ; use the original data.root, or another --out"
+                "differ; use the original data.root, or another output folder"
             )
         return None
 
@@ -226,4 +226,4 @@ def split_hash(folder: Folder) -> str:
     except Refused:
         raise
     except (ValueError, KeyError, TypeError):
-        raise InputError(f"{folder.path / SPLIT} is damaged: restore it, or take another --out") from None
+        raise InputError(f"{folder.path / SPLIT} is damaged: restore it, or choose another output folder") from None

@@ -41,11 +41,11 @@ def find_runs(folders: Sequence[Path]) -> list[Found]:
     """Those in the folders or below them; of copies of one run the one that got furthest counts."""
     for folder in folders:
         if not folder.is_dir():
-            raise InputError(f"there is no folder {folder}: name the --out folder of a run")
+            raise InputError(f"there is no folder {folder}: name the folder into which runs were written")
     runs = {run.path: run for folder in folders for run in _run_folders(Folder(folder.resolve()))}
     found = [_without_place(_read(runs[path], str(path.relative_to(runs[path].root.parent)))) for path in sorted(runs)]
     if not found:
-        raise InputError(f"no run in {', '.join(map(str, folders))}: name the --out folder of a run")
+        raise InputError(f"no run in {', '.join(map(str, folders))}: name the folder into which runs were written")
     return _once(found)
 
 

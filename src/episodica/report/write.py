@@ -30,7 +30,7 @@ def write_report(folders: Sequence[Path], out: Path, *, images: bool = False, ma
     try:
         folder.make()
     except OSError as error:
-        raise InputError(f"cannot write to {out}: {error.strerror}; choose another folder with --out") from None
+        raise InputError(f"cannot write to {out}: {error.strerror}; choose another folder") from None
     report = build(found, images, maps)
     for table in report.tables:
         (folder / "tables").write_text(f"{table.name}.csv", as_csv(table))

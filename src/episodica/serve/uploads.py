@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from episodica.classifier.class_folders import class_name
+from episodica.classifier.images import stack_squares
 from episodica.data.decode import Unreadable
 from episodica.data.decoding_process import DecodingProcess
 from episodica.serve.limits import MIB, Limits
@@ -103,7 +104,7 @@ class UploadReader:
             except Unreadable as error:
                 raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, str(error), upload.field, upload.index) from None
             squares.append(torch.from_numpy(square).permute(2, 0, 1))
-        return torch.stack(squares) if squares else torch.empty(0, 3, size, size, dtype=torch.uint8)
+        return stack_squares(squares, size)
 
     def _encoded(self, upload: Upload) -> bytes:
         data = upload.file.read(self.limits.image_bytes + 1)

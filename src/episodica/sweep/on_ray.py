@@ -53,7 +53,7 @@ class OnRay:
     def run(self, configs: Sequence[RunConfig], out: Path, on_event_for: OnEventFor, stop: Stop) -> Outcome:
         threads = max(config.threads or 1 for config in configs)
         if threads > self.cpus:
-            raise InputError(f"{threads} threads on {self.cpus} CPUs of a run: ask for as many with --cpus")
+            raise InputError(f"{threads} threads on {self.cpus} CPUs of a run: raise cpus, or lower threads")
         outcome, waiting = Outcome(), []
         for config in configs:
             try:
@@ -105,7 +105,7 @@ class OnRay:
             most = max((room.get("CPU", 0), room.get("GPU", 0)) for room in rooms)
             raise InputError(
                 f"no machine of the cluster has {self.cpus} CPUs and {self.gpus:g} GPUs for a run: the largest has "
-                f"{most[0]:g} and {most[1]:g}; ask for less with --cpus and --gpus"
+                f"{most[0]:g} and {most[1]:g}; lower cpus or gpus"
             )
 
 
@@ -235,7 +235,7 @@ def _signed(out: Path) -> Iterator[str]:
         out.mkdir(parents=True, exist_ok=True)
         sign.touch()
     except OSError as error:
-        raise InputError(f"cannot write to {out}: {error.strerror}; choose another folder with --out") from None
+        raise InputError(f"cannot write to {out}: {error.strerror}; choose another output folder") from None
     try:
         yield sign.name
     finally:

@@ -38,11 +38,11 @@ def selected(configs: Sequence[RunConfig], only: Sequence[Only]) -> list[RunConf
     known, left = paths(), [(config, flatten(config.tree())) for config in configs]
     for condition in only:
         if condition.path not in known:
-            raise InputError(f"--only {condition}: no run has {condition.path}; {nearest(condition.path, known)}")
+            raise InputError(f"only {condition}: no run has {condition.path}; {nearest(condition.path, known)}")
         there = list(dict.fromkeys(repr(tree[condition.path]) for _, tree in left if condition.path in tree))
         left = [(config, tree) for config, tree in left if _agrees(tree, condition)]
         if not left:
-            raise InputError(f"--only {condition} leaves no run: there is {', '.join(there) or 'no such field'}")
+            raise InputError(f"only {condition} leaves no run: there is {', '.join(there) or 'no such field'}")
     return [config for config, _ in left]
 
 
@@ -56,10 +56,10 @@ def repeated(overrides: Flat, orders: int | None, seeds: int | None) -> Flat:
         if count is None:
             continue
         if count < 1:
-            raise InputError(f"--{option} {count}: how often to repeat is 1 or more")
+            raise InputError(f"{option} = {count}: how often to repeat is 1 or more")
         if count > MOST_RUNS:
-            raise InputError(f"--{option} {count}: a command has {MOST_RUNS:,} runs at most; repeat less often")
+            raise InputError(f"{option} = {count}: a command has {MOST_RUNS:,} runs at most; repeat less often")
         if path in overrides:
-            raise InputError(f"--{option} {count} and --{path} {overrides[path]} both choose: give one of them")
+            raise InputError(f"{option} = {count} and {path} = {overrides[path]} both choose: give one of them")
         overrides = overrides | {path: list(range(count))}
     return overrides

@@ -93,7 +93,7 @@ def test_of_ten_classes_two_stay_unseen_and_are_known_all_the_same(model, write_
 def test_a_class_that_came_before_is_refused_or_merged(model, write_classes):
     _learn(model, write_classes("first", {"a": 0, "b": 1}), keep=10)
     again = write_classes("again", {"a": 2, "c": 3})
-    with pytest.raises(InputError, match=r'"a" came before: rename it .* --existing merge'):
+    with pytest.raises(InputError, match=r'"a" came before: rename it .* set existing to merge'):
         _call(model, again)
     call = _call(model, again, existing="merge")
     numbers = {name: i for i, name in enumerate(call.session_data.names)}
@@ -131,7 +131,7 @@ def test_one_new_class_is_learned_against_the_past(model, write_classes):
     _learn(model, write_classes("first", {"a": 0, "b": 1, "c": 2}))
     call = _call(model, write_classes("second", {"d": 3}))
     assert (call.config.shape.way, round(call.config.method.p * call.config.shape.way)) == (4, 3)  # type: ignore[attr-defined]
-    with pytest.raises(InputError, match="--method ft trains on the new classes alone"):
+    with pytest.raises(InputError, match="method ft trains on the new classes alone"):
         _call(model, write_classes("third", {"e": 4}), method="ft")
 
 
@@ -152,7 +152,7 @@ def test_another_models_weights_can_be_the_start(model, write_classes, tmp_path)
     )
     assert call.start.keys() == origin.weights.keys()
     assert call.config.image_size == 16
-    with pytest.raises(InputError, match="--from is for a new model"):
+    with pytest.raises(InputError, match="to start from is for a new model"):
         _call(model, write_classes("second", {"c": 2}), base=ModelFolder(model))
 
 
@@ -229,9 +229,9 @@ def test_fine_tuning_neither_replays_nor_distils(model, write_classes):
         ({"budget": 5}, "raise it to at least 6"),
         ({"unseen": 1}, "hold out none or at least 2"),
         ({"overrides": {"learner.name": "relationnet", "backbone.pools": 2}}, "use protonet"),
-        ({"overrides": {"method.name": "ida"}}, "choose the method with --method"),
+        ({"overrides": {"method.name": "ida"}}, "choose the method with the option method"),
         ({"overrides": {"stream.tasks": 2}}, "one task a call"),
-        ({"overrides": {"memory.per_class": 2}}, "use --keep"),
+        ({"overrides": {"memory.per_class": 2}}, "use the option keep"),
         ({"overrides": {"shape.wya": 2}}, 'did you mean "shape.way"'),
         ({"overrides": {"shape.way": "many"}}, "shape.way"),
     ],
@@ -251,7 +251,7 @@ def test_what_the_first_call_decided_stays(model, write_classes):
 def test_the_farthest_exemplar_cannot_be_dropped_where_distances_were_not_kept(model, write_classes):
     _learn(model, write_classes("first", {"a": 0, "b": 1}), budget=20, overrides={"memory.select": "random"})
     second = write_classes("second", {"c": 2, "d": 3})
-    with pytest.raises(InputError, match=r'farthest: "a", "b" came with .*random.*: leave --memory\.drop out'):
+    with pytest.raises(InputError, match=r'farthest: "a", "b" came with .*random.*: leave memory\.drop out'):
         _call(model, second, overrides={"memory.drop": "farthest"})
     assert _call(model, second, keep=5, overrides={"memory.drop": "farthest"})  # nothing is dropped
     again = write_classes("again", {"a": 0, "b": 1, "c": 2})  # with exemplars that are chosen anew
@@ -259,7 +259,7 @@ def test_the_farthest_exemplar_cannot_be_dropped_where_distances_were_not_kept(m
 
 
 def test_too_few_images_or_classes_are_refused(model, write_classes, tmp_path):
-    with pytest.raises(InputError, match=r'"a", "b" has fewer than 2 images.*episodica remember'):
+    with pytest.raises(InputError, match=r'"a", "b" has fewer than 2 images.*use `remember`'):
         _call(model, write_classes("first", {"a": 0, "b": 1}, count=1))
     with pytest.raises(InputError, match="telling apart takes two"):
         _call(model, write_classes("one", {"a": 0}))

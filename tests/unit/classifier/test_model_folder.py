@@ -194,7 +194,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path):
 
 
 def test_a_second_writer_is_refused(model, glyphs):
-    with FileLock(model.path / ".lock"), pytest.raises(FolderInUse, match="--wait"):
+    with FileLock(model.path / ".lock"), pytest.raises(FolderInUse, match="choose to wait for it"):
         model.remember({"crane": list(glyphs[3, :2])})
 
 

@@ -113,7 +113,7 @@ def test_litter_is_passed_over(litter, folder):
 
 def test_a_class_too_small_for_any_episode_is_named(folder):
     class_folders(folder, ["eel", "fox"], 1)
-    with pytest.raises(InputError, match=r"fewer of eel \(1\), fox \(1\); .* out with --data\.min_images 2"):
+    with pytest.raises(InputError, match=r"fewer of eel \(1\), fox \(1\); .* out with data\.min_images = 2"):
         load(folder)
     published_folders(folder.parent / "parts", 2)
     class_folders(folder.parent / "parts/train", ["gnu"], 1)

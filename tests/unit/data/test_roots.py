@@ -20,7 +20,7 @@ every_set = pytest.mark.parametrize("component", FILE_SETS, ids=lambda c: c.name
 def test_a_missing_root_says_where_to_get_the_set_and_how_it_looks(component):
     with pytest.raises(InputError) as refusal:
         component().load()
-    for part in ("data.root is missing", component.where, component.layout, "--data.root DIR", "EPISODICA_DATA"):
+    for part in ("data.root is missing", component.where, component.layout, "Set data.root or EPISODICA_DATA"):
         assert part in str(refusal.value)
 
 

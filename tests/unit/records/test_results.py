@@ -6,29 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from episodica.records.results import Ledger, Mean, OfTask, OverEpisodes, Results, Session, forgetting, mean_over_tasks
+from episodica.records.results import Ledger, Mean, Results, forgetting, mean_over_tasks
 
 accuracies = st.lists(st.floats(0, 1, width=32), min_size=2, max_size=50)
 histories = st.integers(1, 6).flatmap(
     lambda n: st.tuples(*(st.lists(st.floats(0, 1), min_size=t + 1, max_size=t + 1) for t in range(n)))
 )
-
-
-def tasks_of(means) -> list[OfTask]:
-    return [OfTask(task=t + 1, mean=mean, ci95=0.01) for t, mean in enumerate(means)]
-
-
-def session_of(means) -> Session:
-    return Session(
-        session=len(means),
-        classes_seen=5 * len(means),
-        meta_test=OverEpisodes(mean=0.5, ci95=0.01, episodes=10),
-        seen=mean_over_tasks(tasks_of(means)),
-        per_task=tasks_of(means),
-        forgetting=None,
-        seconds_train=0,
-        seconds_eval=0,
-    )
 
 
 @given(accuracies)
@@ -50,7 +33,7 @@ def test_intervals_of_tasks_add_in_squares(tasks):
 def test_forgetting_is_the_mean_loss_since_the_best(history):
     """history[s][t] is the accuracy of task t after session s."""
     *before, now = history
-    found = forgetting([session_of(means) for means in before], tasks_of(now))
+    found = forgetting([dict(enumerate(means)) for means in before], dict(enumerate(now)))
     if len(history) == 1:
         assert found is None
         return
@@ -62,7 +45,7 @@ def test_forgetting_is_the_mean_loss_since_the_best(history):
 
 
 def test_forgetting_may_be_negative():
-    assert forgetting([session_of([0.5])], tasks_of([0.7, 0.1])) == pytest.approx(-0.2)
+    assert forgetting([{1: 0.5}], {1: 0.7, 2: 0.1}) == pytest.approx(-0.2)
 
 
 @pytest.fixture

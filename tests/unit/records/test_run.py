@@ -59,7 +59,7 @@ def test_settings_that_do_not_decide_the_numbers_may_change(tmp_path, make_confi
 
 def test_a_folder_that_cannot_be_written_is_the_users_matter(tmp_path, config):
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match=r"cannot write to .* choose another folder with --out"):
+    with pytest.raises(InputError, match=r"cannot write to .* choose another output folder"):
         RunFolder(tmp_path / "file", config).__enter__()
 
 

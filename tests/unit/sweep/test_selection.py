@@ -39,7 +39,7 @@ def test_values_are_read_as_yaml() -> None:
 
 @pytest.mark.parametrize("text", ["method.name", "method.name=", "=ft", "method.name=[", ""])
 def test_a_condition_of_another_form_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match="--only"):
+    with pytest.raises(InputError, match="only"):
         kept(text)
 
 
@@ -49,9 +49,9 @@ def test_an_unknown_path_is_answered_with_the_nearest() -> None:
 
 
 def test_no_run_left_is_said_with_what_there_is() -> None:
-    with pytest.raises(InputError, match=r"--only method\.name=ida leaves no run: there is 'ft', 'erd', 'joint'"):
+    with pytest.raises(InputError, match=r"only method\.name=ida leaves no run: there is 'ft', 'erd', 'joint'"):
         kept("method.name=ida")
-    with pytest.raises(InputError, match=r"--only method\.weight=1\.0 leaves no run: there is no such field"):
+    with pytest.raises(InputError, match=r"only method\.weight=1\.0 leaves no run: there is no such field"):
         kept("method.weight=1.0")
 
 
@@ -80,7 +80,7 @@ def test_a_number_of_repetitions_is_positive(wrong: dict[str, int]) -> None:
 
 
 def test_two_ways_to_choose_seeds_do_not_mix() -> None:
-    with pytest.raises(InputError, match=r"--seeds 2 and --seed 5 both choose"):
+    with pytest.raises(InputError, match=r"seeds = 2 and seed = 5 both choose"):
         plan("table_ci", {"seed": 5}, seeds=2)
-    with pytest.raises(InputError, match=r"--orders 2 and --stream\.seed \[1\] both choose"):
+    with pytest.raises(InputError, match=r"orders = 2 and stream\.seed = \[1\] both choose"):
         plan("table_ci", {"stream": {"seed": [1]}}, orders=2)
