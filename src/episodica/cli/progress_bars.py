@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
 from episodica.config import RunConfig
-from episodica.records.time_left import Pace
+from episodica.records.time_left import GridPosition, RunPosition
 
 WIDE = 130  # columns of a terminal that has room for speed and loss
 
@@ -24,7 +24,7 @@ class ProgressBars:
     def __init__(self, console: Console, labels: Mapping[str, str]) -> None:
         self.console, self._labels = console, labels
         self._width = max(map(len, labels.values()), default=0)
-        self.pace = Pace(labels)
+        self.position = GridPosition(labels)
         self._ended = {"finished": 0, "found": 0, "failed": 0}
         details = [TextColumn("[dim]{task.fields[details]}")] if console.width >= WIDE else []
         self.bars = Progress(
@@ -57,15 +57,14 @@ class ProgressBars:
         label = escape(self._labels[config.run_id].ljust(self._width))
         return Listener(self, config.run_id, label)
 
-    def reach(self, run: str, share: float) -> str:
-        """Note how far a run is; the time that it needs still."""
-        self.pace.reach(run, share)
+    def reach(self, run: str, share: float) -> None:
+        """Note how far a run is."""
+        self.position.reach(run, share)
         self._show_sum()
-        return left(self.pace.left(run))
 
     def end(self, run: str, how: str) -> None:
         self._ended[how] += 1
-        self.pace.end(run)
+        self.position.end(run)
         self._show_sum()
 
     def of_all(self) -> str:
@@ -78,10 +77,10 @@ class ProgressBars:
         return f"{done} ({', '.join(more)})" if more else done
 
     def left_of_all(self) -> str:
-        return left(self.pace.left_of_all()) if sum(self._ended.values()) < len(self._labels) else ""
+        return left(self.position.seconds_left) if sum(self._ended.values()) < len(self._labels) else ""
 
     def _show_sum(self) -> None:
-        self._sum.update(self._all, description=self.of_all(), completed=self.pace.done, left=self.left_of_all())
+        self._sum.update(self._all, description=self.of_all(), completed=self.position.done, left=self.left_of_all())
 
 
 class Listener:
@@ -90,10 +89,11 @@ class Listener:
     def __init__(self, bars: ProgressBars, run: str, label: str) -> None:
         self._bars, self._run, self._label = bars, run, label
         self._line: TaskID | None = None
-        self._since = (0, 0.0)
+        self._position = RunPosition()
         self._accuracy = ""
 
     def __call__(self, event: Mapping[str, Any]) -> None:
+        self._position.on_event(event)
         handle = getattr(self, f"_on_{event['event']}", None)
         if handle is not None:
             handle(event)
@@ -106,18 +106,15 @@ class Listener:
         self._show(total=event["total"], completed=event["done"], where=event["what"])
 
     def _on_session(self, event: Mapping[str, Any]) -> None:
-        self._since = (0, 0.0)
-        self._place(event, 0)
+        self._show_position(event)
 
     def _on_step(self, event: Mapping[str, Any]) -> None:
-        steps, seconds = event["step"] - self._since[0], event["seconds"] - self._since[1]
-        self._since = (event["step"], event["seconds"])
-        speed = f"{max(steps, 1) / max(seconds, 1e-9):.1f} steps/s"
+        speed = [f"{self._position.speed:.1f} steps/s"] if self._position.speed else []
         losses = (f"{name} {value:.3f}" for name, value in event["loss"].items())
-        self._place(event, event["step"], details="  ".join([speed, *losses]))
+        self._show_position(event, details="  ".join([*speed, *losses]))
 
     def _on_evaluation(self, event: Mapping[str, Any]) -> None:
-        self._show(where=f"task {event['session']}/{event['sessions']} exam")
+        self._show(where=f"task {event['session']}/{event['sessions']} evaluation")
 
     def _on_result(self, event: Mapping[str, Any]) -> None:
         unseen, seen = event["meta_test"], event["seen"]
@@ -142,10 +139,11 @@ class Listener:
     def _on_failed(self, event: Mapping[str, Any]) -> None:
         self._end("failed", "[red]failed")
 
-    def _place(self, event: Mapping[str, Any], step: int, **more: str) -> None:
-        total, done = event["sessions"] * event["steps"], (event["session"] - 1) * event["steps"] + step
+    def _show_position(self, event: Mapping[str, Any], **more: str) -> None:
+        done = self._position.done or 0.0
+        self._bars.reach(self._run, done)
         where = f"task {event['session']}/{event['sessions']}"
-        self._show(total=total, completed=done, where=where, left=self._bars.reach(self._run, done / total), **more)
+        self._show(total=1, completed=done, where=where, left=left(self._position.seconds_left), **more)
 
     def _show(self, **fields: Any) -> None:
         """The line appears with the first event: a run that waits for room has none."""
@@ -168,7 +166,7 @@ class Listener:
 
 
 def left(seconds: float | None) -> str:
-    """`12:07 left`; empty where nobody knows."""
+    """`12:07 left`; empty where it is not known."""
     if seconds is None:
         return ""
     minutes, rest = divmod(round(seconds), 60)

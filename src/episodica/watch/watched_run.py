@@ -8,12 +8,14 @@ from typing import Any, Literal
 import yaml
 from pydantic import ValidationError
 
+from episodica.config import Schedule, resolve
 from episodica.config.flat import flatten
+from episodica.errors import InputError
 from episodica.records.results import Session
 from episodica.records.run import ERROR_LOG
-from episodica.watch.run_events import RunEvents, finite_row
+from episodica.records.time_left import finite_result
+from episodica.watch.run_events import RunEvents
 from episodica.watch.tail import Lines, Stamp, read_some
-from episodica.watch.time_left import Schedule, done, seconds_left
 
 State = Literal["running", "finished", "interrupted", "failed", "waiting"]
 STILL = 60.0  # seconds without a movement after which a run whose lock we cannot see counts as stopped
@@ -51,7 +53,7 @@ class WatchedRun:
         self.folder, self.name = folder, name
         self.events = RunEvents()
         self.config: dict[str, Any] = {}
-        self.schedule: Schedule | None = None
+        self.planned: Schedule | None = None  # by the config, for runs whose events do not say
         self.state: State = "waiting"
         self.moved = float("-inf")  # when, on the clock of `refresh`
         self.changed = 0.0  # when, as seconds since 1970
@@ -96,12 +98,12 @@ class WatchedRun:
 
     def _read_config(self, path: Path) -> None:
         self.config = read_config(path)
-        self.schedule = None
+        self.planned = None
 
     def _read_results(self, path: Path) -> None:
         try:
             found = json.loads(read_some(path, MOST_RESULTS))
-            rows = [finite_row(row) for row in found["sessions"]]
+            rows = [finite_result(row) for row in found["sessions"]]
             self._status, self._rows = str(found["status"]), {row.session: row for row in rows}
         except (OSError, ValueError, KeyError, TypeError, ValidationError, RecursionError):
             self._status, self._rows = None, {}
@@ -132,15 +134,20 @@ class WatchedRun:
 
     @property
     def rows(self) -> dict[int, Session]:
-        return self.events.rows or self._rows
+        return self.events.position.results or self._rows
 
     def plan(self) -> None:
-        """Work out the schedule, which takes a moment; only a run that is not finished needs it."""
-        self.schedule = Schedule.of(self.config) or Schedule(self._tasks, 0)
+        """Work out the schedule from the config, which takes a moment."""
+        self.planned = schedule_of(self.config) or Schedule(self._tasks, 0)
 
     @property
     def needs_plan(self) -> bool:
+        """Not where the events say it, and not of a finished run."""
         return self.schedule is None and self.state != "finished" and bool(self.config)
+
+    @property
+    def schedule(self) -> Schedule | None:
+        return self.events.position.schedule or self.planned
 
     @property
     def _tasks(self) -> int:
@@ -156,8 +163,10 @@ class WatchedRun:
 
     def summary(self) -> dict[str, Any]:
         events, rows = self.events, [self.rows[session] for session in sorted(self.rows)]
+        position, schedule = events.position, self.schedule or Schedule(self._tasks, 0)
+        position.schedule = self.schedule
+        unfinished = self.state != "finished"
         shape = self._section("shape")
-        ours = self.schedule if self.state != "finished" else None
         return {
             "name": self.name,
             "state": self.state,
@@ -172,16 +181,16 @@ class WatchedRun:
             "scale": _text(self.config.get("scale", "?")),
             "bound": bool(rows) and rows[0].session == 1 and len(rows[0].per_task) > 1,
             "tasks": self._tasks,
-            "session": events.session or len(rows),
-            "sessions": len(rows) if self.state == "finished" else (ours or Schedule(self._tasks, 0)).sessions,
-            "step": events.step,
-            "steps": ours.steps if ours else None,
-            "done": 1.0 if self.state == "finished" else done(events, ours) if ours and ours.steps else None,
-            "left": seconds_left(events, ours) if ours and ours.steps and self.state == "running" else None,
-            "speed": _brief(events.speed),
+            "session": position.session or len(rows),
+            "sessions": schedule.sessions if unfinished else len(rows),
+            "step": position.step,
+            "steps": self.schedule.steps if unfinished and self.schedule else None,
+            "done": position.done if unfinished else 1.0,
+            "left": position.seconds_left if self.state == "running" else None,
+            "speed": _brief(position.speed),
             "loss": {name: _brief(value) for name, value in events.loss.items()},
             "trained": sum(row.seconds_train for row in rows)
-            + (events.seconds if events.session not in self.rows else 0),
+            + (position.seconds if position.session not in self.rows else 0),
             "curves": {
                 "session": [row.session for row in rows],
                 "meta_test": [[_brief(row.meta_test.mean), _brief(row.meta_test.ci95)] for row in rows],
@@ -196,7 +205,7 @@ class WatchedRun:
         return {
             **self.summary(),
             "series": {name: [(at, _brief(y)) for at, y in series.points()] for name, series in events.terms.items()},
-            "starts": events.starts,
+            "starts": events.position.starts,
             "notices": [*events.notices, *([f"{events.damaged} damaged lines were skipped"] if events.damaged else [])],
             "events": list(events.lines),
             "error": self._error(),
@@ -208,6 +217,14 @@ class WatchedRun:
             return read_some(self.folder / ERROR_LOG, MOST_ERROR, last=True).decode("utf-8", "replace")
         except OSError:
             return None
+
+
+def schedule_of(tree: Mapping[str, Any]) -> Schedule | None:
+    """None for a config that this version does not understand."""
+    try:
+        return resolve(dict(tree)).schedule
+    except (InputError, TypeError, ValueError):
+        return None
 
 
 def _brief(value: float | None) -> float | None:

@@ -29,17 +29,25 @@ def at(event: str, session: int = 1, **values: Any) -> dict[str, Any]:
 
 
 def result(session: int, unseen: float) -> dict[str, Any]:
-    means = {"meta_test": {"mean": unseen, "ci95": 0.01}, "seen": {"mean": 0.5, "ci95": 0.02}, "seconds_train": 3.0}
-    return at("result", session, **means)
+    values = {
+        "classes_seen": 5,
+        "meta_test": {"mean": unseen, "ci95": 0.01, "episodes": 10},
+        "seen": {"mean": 0.5, "ci95": 0.02},
+        "per_task": [],
+        "forgetting": None,
+        "seconds_train": 3.0,
+        "seconds_eval": 1.0,
+    }
+    return at("result", session, **values)
 
 
-def train(tell: OnEvent) -> None:
-    tell(at("session"))
-    tell(at("step", step=5, epoch=1, seconds=1.0, loss={"meta": 1.5}))
-    tell(at("evaluation"))
-    tell(result(1, 0.421))
-    tell(at("session", 2))
-    tell(at("step", 2, step=5, epoch=1, seconds=1.0, loss={"meta": 1.5}))
+def train(on_event: OnEvent) -> None:
+    on_event(at("session"))
+    on_event(at("step", step=5, epoch=1, seconds=1.0, loss={"meta": 1.5}))
+    on_event(at("evaluation"))
+    on_event(result(1, 0.421))
+    on_event(at("session", 2))
+    on_event(at("step", 2, step=5, epoch=1, seconds=1.0, loss={"meta": 1.5}))
 
 
 def test_in_a_pipe_every_session_and_every_end_is_a_plain_line(configs: list[RunConfig]) -> None:
@@ -85,10 +93,10 @@ def test_a_terminal_shows_the_runs_at_work_and_the_sum(configs: list[RunConfig])
 def test_one_run_has_no_sum(configs: list[RunConfig]) -> None:
     bars, written = bars_on(configs[:1])
     with bars:
-        tell = bars.on_event_for(configs[0])
-        train(tell)
-        tell({"event": "notice", "text": "[odd] classes"})
-        tell({"event": "finished"})
+        on_event = bars.on_event_for(configs[0])
+        train(on_event)
+        on_event({"event": "notice", "text": "[odd] classes"})
+        on_event({"event": "finished"})
     assert written.getvalue().splitlines()[1:] == [
         "erd [0]: [odd] classes",
         "erd [0]  finished  unseen 42.1  seen 50.0",

@@ -1,4 +1,4 @@
-"""Run folders that look as if somebody trained in them."""
+"""Run folders as if a run had trained in them."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from episodica.config.flat import nest
 
 
 class FakeRun:
-    """Writes what a run writes, when it is told to. Every step takes a tenth of a second and lowers the loss."""
+    """Writes what a run writes, when it is asked to. Every step takes a tenth of a second and lowers the loss."""
 
     def __init__(self, folder: Path, method: str = "ft", tasks: int = 4, **changes: Any) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -23,19 +23,19 @@ class FakeRun:
         self.session = self.step = 0
         self.rows: list[dict[str, Any]] = []
 
-    def tell(self, event: str, **values: Any) -> None:
+    def log(self, event: str, **values: Any) -> None:
         with self.events.open("a") as file:
             file.write(json.dumps({"event": event, "session": self.session, **values}) + "\n")
 
     def begin(self) -> None:
         self.session, self.step = self.session + 1, 0
-        self.tell("session", classes=5, memory=0)
+        self.log("session", classes=5, memory=0)
 
     def steps(self, count: int) -> None:
         for _ in range(count):
             self.step += 10
             loss = {"meta": 3.0 / (self.step + 40 * self.session)} | ({"distill": 0.1} if self.session > 1 else {})
-            self.tell("step", step=self.step, epoch=1, lr=0.001, loss=loss, seconds=self.step / 10)
+            self.log("step", step=self.step, epoch=1, lr=0.001, loss=loss, seconds=self.step / 10)
 
     def evaluate(self, accuracy: float | None = None) -> None:
         mean = 0.3 + 0.03 * self.session if accuracy is None else accuracy
@@ -52,8 +52,8 @@ class FakeRun:
                 "seconds_eval": 1.0 + self.session,
             }
         )
-        self.tell("evaluation", on="unseen", way=5, shots=1, mean=mean)
-        self.tell("result", **{key: value for key, value in self.rows[-1].items() if key != "session"})
+        self.log("evaluation", on="unseen", way=5, shots=1, mean=mean)
+        self.log("result", **{key: value for key, value in self.rows[-1].items() if key != "session"})
         self.write_results("running")
 
     def write_results(self, status: str) -> None:

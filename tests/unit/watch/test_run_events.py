@@ -20,18 +20,18 @@ def step(session: int, step: int, seconds: float, **loss: float) -> dict[str, ob
 
 def test_steps_count_over_sessions_and_terms_may_come_later():
     state = events(step(1, 10, 1), step(1, 20, 2), step(2, 10, 1, meta=3.0, distill=0.5))
-    assert state.starts == [0, 20]
+    assert state.position.starts == [0, 20]
     assert [at for at, _ in state.terms["meta"].points()] == [10, 20, 30]
     assert state.terms["distill"].points() == [(30, 0.5)]
-    assert (state.session, state.step, state.loss) == (2, 10, {"meta": 3.0, "distill": 0.5})
+    assert (state.position.session, state.position.step, state.loss) == (2, 10, {"meta": 3.0, "distill": 0.5})
 
 
 def test_speed_is_that_of_the_last_logged_steps():
     slow = [step(1, 10 * n, 10.0 * n) for n in range(1, 20)]
     fast = [step(1, 190 + 10 * n, 190 + n) for n in range(1, 20)]
-    assert events(*slow).speed == pytest.approx(1)
-    assert events(*slow, *fast).speed == pytest.approx(10)
-    assert events().speed is None
+    assert events(*slow).position.speed == pytest.approx(1)
+    assert events(*slow, *fast).position.speed == pytest.approx(10)
+    assert events().position.speed is None
 
 
 def test_notices_are_kept_and_other_events_are_not_in_the_way():
@@ -64,7 +64,7 @@ def test_notices_are_kept_and_other_events_are_not_in_the_way():
 def test_damaged_lines_are_counted_and_skipped(line):
     state = events(step(1, 10, 1), line, step(1, 20, 2))
     assert state.damaged == 1
-    assert state.step == 20
+    assert state.position.step == 20
     assert [at for at, _ in state.terms["meta"].points()] == [10, 20]
 
 

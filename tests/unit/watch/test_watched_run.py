@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from episodica.watch.time_left import Schedule
-from episodica.watch.watched_run import STILL, WatchedRun
+from episodica.config import Schedule
+from episodica.watch.watched_run import STILL, WatchedRun, schedule_of
 from unit.watch.fake_run import FakeRun
 
 DAYS_LATER = 1e6
@@ -101,7 +101,7 @@ def test_a_continued_run_takes_its_steps_again(fake):
     run = look(fake.folder)
     fake.events.write_bytes(keep)
     run.refresh(1, 4e9, locked=True)
-    assert run.events.step == 40
+    assert run.events.position.step == 40
     assert run.detail() == look(fake.folder, now=1, locked=True).detail()
 
 
@@ -138,8 +138,18 @@ def test_the_schedule_gives_progress_and_time_left(fake):
     assert run.summary()["left"] == pytest.approx(120 / 10 + pools * 2.0 / 2)
 
 
+def test_what_events_say_about_steps_and_sessions_counts_more_than_the_config(fake):
+    fake.begin()
+    fake.log("step", step=5, epoch=1, lr=0.001, loss={"meta": 1.0}, seconds=1.0, sessions=2, steps=10)
+    run = look(fake.folder, locked=True)
+    assert not run.needs_plan
+    summary = run.summary()
+    assert (summary["sessions"], summary["steps"], summary["done"]) == (2, 10, 0.25)
+    assert summary["left"] == pytest.approx(15 / 5)
+
+
 def test_a_bound_has_one_session_with_all_tasks(tmp_path):
-    assert Schedule.of(FakeRun(tmp_path / "joint-1", "joint").config) == Schedule(sessions=1, steps=160)
+    assert schedule_of(FakeRun(tmp_path / "joint-1", "joint").config) == Schedule(sessions=1, steps=160)
 
 
 def test_a_config_of_another_version_has_no_schedule_but_tasks(fake):
