@@ -11,6 +11,8 @@ from episodica.config import Schedule
 from episodica.records.results import Session
 
 RECENT = 12  # logged steps that the speed is taken over
+MOST_SESSIONS = 10_000
+GREATEST = 1e100  # sums of such numbers are numbers still
 
 
 class RunPosition:
@@ -32,10 +34,12 @@ class RunPosition:
         kind = event["event"]
         if kind not in ("session", "step", "evaluation", "result"):
             return
-        session = count(event["session"])
+        session = count(event["session"], MOST_SESSIONS)
         step, seconds = (count(event["step"]), finite(event["seconds"])) if kind == "step" else (0, 0.0)
         result = finite_result(event) if kind == "result" else None
-        schedule = Schedule(count(event["sessions"]), count(event["steps"])) if "steps" in event else None
+        schedule = (
+            Schedule(count(event["sessions"], MOST_SESSIONS), count(event["steps"])) if "steps" in event else None
+        )
         self.schedule = schedule or self.schedule
         self._enter(session)
         match kind:
@@ -51,6 +55,8 @@ class RunPosition:
     def _enter(self, session: int) -> None:
         if session == self.session:
             return
+        if len(self.starts) > MOST_SESSIONS:
+            raise ValueError(f"session {session} is one too many")
         self.starts.append(self.starts[-1] + self.step if self.starts else 0)
         self.session, self.step, self.seconds, self.evaluated = session, 0, 0.0, 0
         self._recent = deque([(0, 0.0)], maxlen=RECENT)
@@ -104,18 +110,18 @@ def finite_result(values: Mapping[str, Any]) -> Session:
     numbers = (result.meta_test.mean, result.meta_test.ci95, result.seen.mean, result.seen.ci95, result.forgetting or 0)
     for number in (*numbers, result.seconds_train, result.seconds_eval):
         finite(number)
-    count(result.session)
+    count(result.session, MOST_SESSIONS)
     return result
 
 
 def finite(value: Any) -> float:
-    if not isinstance(value, int | float) or not isfinite(value):
+    if not isinstance(value, int | float) or not isfinite(value) or abs(value) > GREATEST:
         raise ValueError(f"{value} is not a finite number")
     return float(value)
 
 
-def count(value: Any) -> int:
-    if not isinstance(value, int) or not 0 <= value < 1 << 40:
+def count(value: Any, most: int = 1 << 40) -> int:
+    if not isinstance(value, int) or not 0 <= value <= most:
         raise ValueError(f"{value} does not count anything")
     return value
 

@@ -1,16 +1,16 @@
 """What the live page shows of a run's events, line by line."""
 
-import json
 from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
 from pydantic import ValidationError
 
+from episodica.files.parsing import parse_json
 from episodica.records.time_left import RunPosition, finite
 from episodica.watch.downsampled import Downsampled
 
-LAST_LINES, LAST_NOTICES, LONGEST_LINE, MOST_TERMS = 60, 100, 400, 24
+LAST_LINES, LAST_NOTICES, LONGEST_LINE, MOST_TERMS, LONGEST_TERM = 60, 100, 400, 24, 80
 PHASES = {"session": "training", "step": "training", "evaluation": "evaluating", "result": "evaluated"}
 
 
@@ -28,14 +28,16 @@ class RunEvents:
 
     def feed(self, line: bytes) -> None:
         try:
-            self._on_event(json.loads(line))
-        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, ValidationError):
+            self._on_event(parse_json(line))
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, ValidationError):
             self.damaged += 1
         self.lines.append(line[:LONGEST_LINE].decode("utf-8", "replace"))
 
     def _on_event(self, event: Mapping[str, Any]) -> None:
         kind = event["event"]
-        loss = {str(name): finite(value) for name, value in event["loss"].items()} if kind == "step" else {}
+        loss = (
+            {str(name)[:LONGEST_TERM]: finite(value) for name, value in event["loss"].items()} if kind == "step" else {}
+        )
         self.position.on_event(event)
         self.phase = PHASES.get(kind, self.phase)
         if kind == "notice":

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 BLOCK = 1 << 20
+MOST_LINES = 128 * BLOCK  # bytes of a file: a hundred times what a long run writes
+A_LOOK = 4 * BLOCK  # bytes that are read at once
 REMEMBERED = 1024  # bytes before the place that was reached
 
 
@@ -50,12 +52,16 @@ class Lines:
     def __init__(self, path: Path) -> None:
         self.path, self.offset = path, 0
         self.stamp: Stamp | None = None
-        self._before = b""
+        self._before, self._more = b"", False
+
+    @property
+    def too_long(self) -> bool:
+        return self.offset >= MOST_LINES
 
     def fresh(self) -> tuple[bool, list[bytes]]:
-        """Whether all earlier lines are void, and the lines since."""
+        """Whether all earlier lines are void, and lines since: as many as one look has time for."""
         stamp = Stamp.of(self.path)
-        if stamp == self.stamp:
+        if stamp == self.stamp and not self._more:
             return False, []
         replaced = self.stamp is not None and (stamp is None or stamp.inode != self.stamp.inode)
         self.stamp = stamp
@@ -66,7 +72,7 @@ class Lines:
                     self.offset, self._before = 0, b""
                 return anew, list(self._read(file))
         except OSError:
-            anew = self.offset > 0
+            anew, self._more = self.offset > 0, False
             self.offset, self._before = 0, b""
             return anew, []
 
@@ -80,7 +86,12 @@ class Lines:
 
     def _read(self, file: IO[bytes]) -> Iterator[bytes]:
         file.seek(self.offset)
+        ends = min(self.offset + A_LOOK, MOST_LINES)
+        self._more = False
         while block := file.read(BLOCK):
+            if self.offset >= ends:
+                self._more = not self.too_long
+                return
             whole = block.rfind(b"\n") + 1
             if not whole and len(block) < BLOCK:
                 return

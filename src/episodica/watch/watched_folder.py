@@ -1,5 +1,6 @@
 """All runs below a folder, found and followed."""
 
+import logging
 import os
 import time
 from collections import defaultdict
@@ -7,13 +8,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from episodica.config import NOT_IN_THE_NUMBERS
 from episodica.config.flat import flatten
 from episodica.watch.tail import Stamp
 from episodica.watch.watched_run import WatchedRun
 
+log = logging.getLogger(__name__)
+T = TypeVar("T")
 DEPTH = 5  # folders below the one that is watched
 BETWEEN_SEARCHES = 3.0  # seconds; looking into known runs is cheaper than searching for new ones
 READING, PLANNING = 0.4, 0.1  # seconds spent on new runs and on schedules in one look, so that every look is quick
@@ -58,6 +61,16 @@ def is_locked(folder: Path, held: frozenset[tuple[int, int]]) -> bool:
     except OSError:
         return False
     return (lock.st_dev, lock.st_ino) in held
+
+
+def alone(run: WatchedRun, work: Callable[[WatchedRun], T]) -> T:
+    """What `work` makes of a run. Where it fails, whatever the reason, this run is given up and no other."""
+    try:
+        return work(run)
+    except Exception as error:
+        log.warning("%r cannot be shown: %r", run.name, error)
+        run.give_up(error)
+        return work(run)
 
 
 def set_apart(runs: Mapping[str, WatchedRun]) -> dict[str, list[str]]:
@@ -122,16 +135,21 @@ class WatchedFolder:
             self._search()
             self._searched = now
         held = held_locks()
-        changed = {key for key, run in self._runs.items() if run.refresh(now, wall, is_locked(run.folder, held))}
+
+        def look(run: WatchedRun) -> bool:
+            return run.refresh(now, wall, is_locked(run.folder, held))
+
+        changed = {key for key, run in self._runs.items() if alone(run, look)}
         while self._new and self._now() < now + READING:
             key, run = self._new.popitem()
-            run.refresh(now, wall, is_locked(run.folder, held))
+            alone(run, look)
             self._runs[key] = run
             changed.add(key)
         changed |= set(self._plan())
         changed |= set(self._compare(changed))
         for key in changed:
-            self._summaries[key] = {"id": key, "apart": self._apart.get(key, []), **self._runs[key].summary()}
+            summary = alone(self._runs[key], WatchedRun.summary)
+            self._summaries[key] = {"id": key, "apart": self._apart.get(key, []), **summary}
             self._versions[key] = self.version
 
     def since(self, version: int) -> Change:
@@ -141,7 +159,7 @@ class WatchedFolder:
     def detail(self, key: str) -> dict[str, Any] | None:
         if key not in self._summaries:
             return None
-        return {**self._summaries[key], **self._runs[key].detail(), "version": self._versions[key]}
+        return {**self._summaries[key], **alone(self._runs[key], WatchedRun.detail), "version": self._versions[key]}
 
     def _search(self) -> None:
         found = {}
@@ -162,7 +180,7 @@ class WatchedFolder:
         until = self._now() + PLANNING
         for key, run in self._runs.items():
             if run.needs_plan:
-                run.plan()
+                alone(run, WatchedRun.plan)
                 yield key
                 if self._now() > until:
                     return

@@ -1,49 +1,35 @@
 """One run folder, followed: what changed since the last look is read, and nothing is ever written or locked."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
 from pydantic import ValidationError
 
 from episodica.config import Schedule, resolve
 from episodica.config.flat import flatten
 from episodica.errors import InputError
+from episodica.files.parsing import ParseError, parse_json, parse_yaml
 from episodica.records.results import Session
-from episodica.records.run import ERROR_LOG
-from episodica.records.time_left import finite_result
+from episodica.records.run import ERROR_LOG, EVENTS
+from episodica.records.time_left import MOST_SESSIONS, finite_result
 from episodica.watch.run_events import RunEvents
-from episodica.watch.tail import Lines, Stamp, read_some
+from episodica.watch.tail import MOST_LINES, Lines, Stamp, read_some
 
 State = Literal["running", "finished", "interrupted", "failed", "waiting"]
 STILL = 60.0  # seconds without a movement after which a run whose lock we cannot see counts as stopped
 MOST_CONFIG, MOST_RESULTS, MOST_ERROR = 1 << 16, 1 << 24, 1 << 13  # bytes
-DEEPEST_CONFIG = 12
-
-
-LOADER = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 
 
 def read_config(path: Path) -> dict[str, Any]:
     """The config as it is written, understood or not; nothing where it is not like what we write."""
     try:
-        text = read_some(path, MOST_CONFIG)
-        tree = yaml.load(text, LOADER) if _is_simple(text) else {}
-    except (OSError, ValueError, yaml.YAMLError):
+        tree = parse_yaml(read_some(path, MOST_CONFIG))
+    except (OSError, ParseError):
         return {}
     return tree if isinstance(tree, dict) else {}
-
-
-def _is_simple(text: bytes) -> bool:
-    """Without references, a few of which can stand for very much, and not nested until the parser gives up."""
-    depth = 0
-    for event in yaml.parse(text, LOADER):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if isinstance(event, yaml.AliasEvent) or depth > DEEPEST_CONFIG:
-            return False
-    return True
 
 
 class WatchedRun:
@@ -62,6 +48,7 @@ class WatchedRun:
         self._status: str | None = None
         self._rows: dict[int, Session] = {}  # of results.json, for folders without events
         self._locked = self._let_go = False
+        self._failure: str | None = None  # of ours, in showing it
 
     def refresh(self, now: float, wall: float, locked: bool) -> bool:
         """Look again, with the time on a clock that never jumps and on the wall; whether anything changed."""
@@ -73,11 +60,18 @@ class WatchedRun:
             self._when_changed(ERROR_LOG, lambda path: None),
         ]
         if any(changed):
+            self._failure = None
             self._note_movement(now, wall)
         self._let_go = not locked and (self._locked or (self._let_go and not moved))
         self._locked = locked
         self.state = self._state(now)
         return any(changed) or self.state != before
+
+    def give_up(self, error: Exception) -> None:
+        """Show none of it but why: what is in one folder must not hide the others."""
+        self.events, self.config, self._rows = RunEvents(), {}, {}
+        self.planned = Schedule(0, 0)
+        self._failure = f"{type(error).__name__}: {str(error)[:200]}"
 
     def _read_events(self) -> bool:
         anew, lines = self._lines.fresh()
@@ -102,10 +96,10 @@ class WatchedRun:
 
     def _read_results(self, path: Path) -> None:
         try:
-            found = json.loads(read_some(path, MOST_RESULTS))
-            rows = [finite_result(row) for row in found["sessions"]]
+            found = parse_json(read_some(path, MOST_RESULTS))
+            rows = [finite_result(row) for row in found["sessions"][:MOST_SESSIONS]]
             self._status, self._rows = str(found["status"]), {row.session: row for row in rows}
-        except (OSError, ValueError, KeyError, TypeError, ValidationError, RecursionError):
+        except (OSError, ValueError, KeyError, TypeError, ValidationError):
             self._status, self._rows = None, {}
 
     def _note_movement(self, now: float, wall: float) -> None:
@@ -152,7 +146,7 @@ class WatchedRun:
     @property
     def _tasks(self) -> int:
         tasks = self._section("stream").get("tasks")
-        return tasks if isinstance(tasks, int) else 0
+        return tasks if isinstance(tasks, int) and 0 <= tasks <= MOST_SESSIONS else 0
 
     def _section(self, name: str) -> Mapping[str, Any]:
         section = self.config.get(name)
@@ -186,7 +180,7 @@ class WatchedRun:
             "step": position.step,
             "steps": self.schedule.steps if unfinished and self.schedule else None,
             "done": position.done if unfinished else 1.0,
-            "left": position.seconds_left if self.state == "running" else None,
+            "left": _brief(position.seconds_left) if self.state == "running" else None,
             "speed": _brief(position.speed),
             "loss": {name: _brief(value) for name, value in events.loss.items()},
             "trained": sum(row.seconds_train for row in rows)
@@ -206,11 +200,19 @@ class WatchedRun:
             **self.summary(),
             "series": {name: [(at, _brief(y)) for at, y in series.points()] for name, series in events.terms.items()},
             "starts": events.position.starts,
-            "notices": [*events.notices, *([f"{events.damaged} damaged lines were skipped"] if events.damaged else [])],
+            "notices": [*events.notices, *self._problems()],
             "events": list(events.lines),
             "error": self._error(),
             "config": {path: "none" if value is None else _text(value) for path, value in flatten(self.config).items()},
         }
+
+    def _problems(self) -> Iterator[str]:
+        if self.events.damaged:
+            yield f"{self.events.damaged} damaged lines were skipped"
+        if self._lines.too_long:
+            yield f"{EVENTS} is longer than {MOST_LINES >> 20} MiB, and the rest is not read"
+        if self._failure is not None:
+            yield f"this run cannot be shown: {self._failure}"
 
     def _error(self) -> str | None:
         try:
@@ -222,14 +224,15 @@ class WatchedRun:
 def schedule_of(tree: Mapping[str, Any]) -> Schedule | None:
     """None for a config that this version does not understand."""
     try:
-        return resolve(dict(tree)).schedule
+        found = resolve(dict(tree)).schedule
     except (InputError, TypeError, ValueError):
         return None
+    return found if found.sessions <= MOST_SESSIONS else None
 
 
 def _brief(value: float | None) -> float | None:
     """As many digits as a curve can show: hundreds of runs are sent often."""
-    return None if value is None else float(f"{value:.5g}")
+    return None if value is None or not isfinite(value) else float(f"{value:.5g}")
 
 
 def _text(value: Any) -> str:
