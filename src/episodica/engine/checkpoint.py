@@ -15,12 +15,14 @@ from hashlib import blake2b
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from episodica.errors import InputError
 from episodica.files.door import Folder, Refused
+from episodica.files.parsing import parse_json
 
 MOST_RECORD, MOST_TENSORS = 2**28, 2**33  # bytes that are read
 _NAME = re.compile(r"\d{3,}-(\d{8,}|end)\.(json|safetensors)", re.ASCII)
@@ -72,12 +74,18 @@ class Checkpoints:
         return sorted(int(name.split("-")[0]) for name in self._files("-end.json"))
 
     def _tensors(self, name: str) -> dict[str, Tensor]:
-        return load(self._read(name)[1])
+        blob = self._read(name)[1]
+        try:
+            return load(blob)
+        except SafetensorError as error:
+            raise InputError(
+                f"{self.folder.path / name}.safetensors holds no tensors ({error}): it was not written by episodica"
+            ) from None
 
     def _read(self, name: str) -> tuple[Checkpoint, bytes]:
         """The whole pair, or the error that says what to do about it."""
         try:
-            record = json.loads(self.folder.read(f"{name}.json", MOST_RECORD))
+            record = parse_json(self.folder.read(f"{name}.json", MOST_RECORD), MOST_RECORD)
             blob = self.folder.read(f"{name}.safetensors", MOST_TENSORS)
             if record.pop("checksum") != _checksum(blob, record):
                 raise ValueError

@@ -17,12 +17,13 @@ from episodica.config import RunConfig, resolve
 from episodica.errors import InputError
 from episodica.files.door import Folder, Refused
 from episodica.files.lock import locked
+from episodica.files.parsing import parse_json, parse_yaml
 from episodica.records.results import Results
 
 CONFIG, ENVIRONMENT, SPLIT, EVENTS = "config.yaml", "env.json", "split.json", "events.jsonl"
 EXEMPLARS, EPISODES, RESULTS = "exemplars.json", "episodes", "results.json"
 ERROR_LOG = "error.log"  # in the folder of a run that failed
-MOST = {CONFIG: 2**20, ENVIRONMENT: 2**22, SPLIT: 2**28, EXEMPLARS: 2**28, RESULTS: 2**26}  # bytes that are read
+MOST = {CONFIG: 2**18, ENVIRONMENT: 2**22, SPLIT: 2**28, EXEMPLARS: 2**28, RESULTS: 2**26}  # bytes that are read
 BLOCK = 2**20
 
 
@@ -115,7 +116,7 @@ class RunFolder:
     def _environment(self) -> dict[str, Any]:
         """That of the last start, or nothing before the first."""
         try:
-            found = json.loads(self.folder.read(ENVIRONMENT, MOST[ENVIRONMENT]))
+            found = parse_json(self.folder.read(ENVIRONMENT, MOST[ENVIRONMENT]))
         except FileNotFoundError:
             return {}
         except Refused:
@@ -197,17 +198,17 @@ def _end_of_lines(file: IO[bytes], end: int) -> int:
 
 def load_config(folder: Folder) -> RunConfig:
     try:
-        return resolve(yaml.safe_load(folder.read(CONFIG, MOST[CONFIG]).decode()))
+        return resolve(parse_yaml(folder.read(CONFIG, MOST[CONFIG])))
     except Refused:
         raise
-    except (yaml.YAMLError, UnicodeDecodeError, InputError) as error:
+    except InputError as error:
         raise InputError(f"{folder.path / CONFIG} cannot be read as a run config: {error}") from None
 
 
 def load_results(folder: Folder) -> Results | None:
     """None where there are none yet."""
     try:
-        return Results.from_json(json.loads(folder.read(RESULTS, MOST[RESULTS])))
+        return Results.from_json(parse_json(folder.read(RESULTS, MOST[RESULTS])))
     except FileNotFoundError:
         return None
     except Refused:
@@ -222,7 +223,7 @@ def load_results(folder: Folder) -> Results | None:
 def split_hash(folder: Folder) -> str:
     """Of the split that a run was begun on."""
     try:
-        return json.loads(folder.read(SPLIT, MOST[SPLIT]))["hash"]
+        return parse_json(folder.read(SPLIT, MOST[SPLIT]), MOST[SPLIT])["hash"]
     except Refused:
         raise
     except (ValueError, KeyError, TypeError):

@@ -1,6 +1,5 @@
 """The exemplars that a run kept, as thumbnails: from `exemplars.json` and the data set, where both are there."""
 
-import json
 from base64 import b64encode
 from collections.abc import Sequence
 from io import BytesIO
@@ -13,6 +12,7 @@ from episodica.config import RunConfig
 from episodica.engine.experiment import Experiment, load_experiment
 from episodica.errors import InputError
 from episodica.files.door import Folder, Refused
+from episodica.files.parsing import parse_json
 from episodica.records.run import EXEMPLARS, MOST, split_hash
 from episodica.report.aggregate import Line
 from episodica.report.content import Part, Strip
@@ -71,7 +71,7 @@ def _part(line: Line, where: dict[str, Folder]) -> Part:
 
 def _kept(folder: Folder) -> dict[int, list[int]]:
     try:
-        classes = json.loads(folder.read(EXEMPLARS, MOST[EXEMPLARS]))["classes"]
+        classes = parse_json(folder.read(EXEMPLARS, MOST[EXEMPLARS]), MOST[EXEMPLARS])["classes"]
         return {int(c): [int(row) for row in kept["rows"]] for c, kept in classes.items()}
     except OSError:
         raise InputError("exemplars.json is missing") from None

@@ -1,6 +1,5 @@
 """Training curves: every loss term over the steps of a run, from its `events.jsonl`."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle
@@ -8,6 +7,7 @@ from math import ceil
 from typing import Any
 
 from episodica.files.door import Folder, Refused
+from episodica.files.parsing import parse_json
 from episodica.records.run import EVENTS
 from episodica.report.figures.canvas import INK, PALETTE, grid, styled
 
@@ -29,7 +29,7 @@ def read_losses(folder: Folder) -> Losses:
     found, done, last = Losses(), 0, 0
     for line in _lines(folder):
         try:
-            event = json.loads(line)
+            event = parse_json(line)
             if event["event"] == "session":
                 done += last
                 last = 0
@@ -40,7 +40,7 @@ def read_losses(folder: Folder) -> Losses:
                     steps, values = found.terms.setdefault(str(name), ([], []))
                     values.append(float(value))
                     steps.append(done + last)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             found.unreadable += 1
     return found
 
