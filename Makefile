@@ -4,7 +4,7 @@ BIN := .venv/bin
 CODE := src tests docs/results/scripts
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check format clean
+.PHONY: demo test check format results clean
 
 demo: .venv/.demo  ## ERD, FT and the joint bound on the embedded data set, from nothing to a table and a picture
 	$(BIN)/episodica run quickstart --out runs
@@ -17,6 +17,9 @@ check: .venv/.dev  ## the quick half of `make test`: formatting, lint and types
 
 format: .venv/.dev
 	$(BIN)/ruff format $(CODE) && $(BIN)/ruff check --fix $(CODE)
+
+results: .venv/.dev  ## the pages of docs/results, from their templates and the committed runs
+	$(BIN)/python docs/results/scripts/pages.py
 
 clean:
 	rm -rf .venv

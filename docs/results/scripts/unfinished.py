@@ -10,8 +10,7 @@ import torch
 
 from accuracy import accuracies, config_of
 from episodica.engine.checkpoint import Checkpoints, restore_module
-from episodica.engine.experiment import load_experiment
-from episodica.engine.run import new_learner
+from episodica.engine.experiment import load_experiment, new_learner
 from episodica.files.door import Folder
 
 

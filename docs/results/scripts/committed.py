@@ -1,0 +1,96 @@
+"""The runs whose results are committed, by group: `runs/GROUP/` holds a config and results for each run, `about.yaml`
+with the commands that made them and, where the accuracy of every episode was at hand, `paired.json`."""
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from math import hypot
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+
+from episodica.config import RunConfig
+from episodica.files.door import Folder
+from episodica.records.results import Mean, Results
+from episodica.records.run import load_config, load_results
+
+RESULTS = Path(__file__).parents[1]
+RUNS = RESULTS / "runs"
+METRICS = ("meta_test", "seen")
+
+Run = tuple[RunConfig, Results]
+
+
+class Difference(NamedTuple):
+    """First minus second after the last session that both have, as fractions; paired: episode by episode."""
+
+    mean: float
+    ci95: float
+    paired: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    name: str
+    command: str
+    runs: tuple[Run, ...]
+    paired: dict[tuple[str, str], dict[str, Mean]]
+
+    @classmethod
+    @cache
+    def read(cls, name: str) -> "Group":
+        folder = RUNS / name
+        about = yaml.safe_load((folder / "about.yaml").read_text())
+        kept = [Folder(path.parent) for path in sorted(folder.glob("*/config.yaml"))]
+        found = [(load_config(run), load_results(run)) for run in kept]
+        record = folder / "paired.json"
+        return cls(
+            name,
+            about["command"].strip(),
+            tuple((config, results) for config, results in found if results is not None and results.sessions),
+            read_paired(record) if record.exists() else {},
+        )
+
+    @property
+    def minutes(self) -> float:
+        """Of training and evaluation together, summed over the runs, each of which had one thread."""
+        sessions = [session for _, results in self.runs for session in results.sessions]
+        return sum(session.seconds_train + session.seconds_eval for session in sessions) / 60
+
+    def difference(self, first: Run, second: Run, metric: str) -> Difference:
+        """Where the episodes were not kept, the interval is that of independent ones: too wide, never too narrow,
+        because questions that are hard for one method are hard for the other."""
+        one, two = first[0].run_id, second[0].run_id
+        for pair, sign in (((one, two), 1), ((two, one), -1)):
+            if pair in self.paired:
+                known = self.paired[pair][metric]
+                return Difference(sign * known.mean, known.ci95, paired=True)
+        ours, theirs = (at_the_end(run, other, metric) for run, other in ((first, second), (second, first)))
+        return Difference(ours.mean - theirs.mean, hypot(ours.ci95, theirs.ci95), paired=False)
+
+
+def at_the_end(run: Run, other: Run, metric: str) -> Mean:
+    """After the last session that both have; the only one of a bound stands for the last."""
+    config, results = run
+    reached = len(results.sessions)
+    if not (config.is_bound or other[0].is_bound):
+        reached = min(reached, len(other[1].sessions))
+    return getattr(results.sessions[reached - 1], metric)
+
+
+def read_paired(path: Path) -> dict[tuple[str, str], dict[str, Mean]]:
+    entries = json.loads(path.read_text())
+    return {(e["first"], e["second"]): {m: Mean(mean=e[m][0], ci95=e[m][1]) for m in METRICS} for e in entries}
+
+
+def write_paired(path: Path, found: dict[tuple[str, str], dict[str, Mean]]) -> None:
+    lines = [
+        json.dumps({"first": one, "second": two} | {m: [round(v[m].mean, 6), round(v[m].ci95, 6)] for m in METRICS})
+        for (one, two), v in sorted(found.items())
+    ]
+    path.write_text("[\n" + ",\n".join(lines) + "\n]\n")
+
+
+def groups() -> list[Group]:
+    return [Group.read(path.parent.name) for path in sorted(RUNS.glob("*/about.yaml"))]

@@ -1,0 +1,43 @@
+"""Write the results pages anew: templates, with the generated parts put where they name them (`make results`).
+
+A line `{{ part words }}` of a template becomes what the function of that name gives for these words.
+"""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from claims import claims
+from committed import RESULTS
+from tables import accuracy, by_task, centroids, factors, paired, times
+
+PARTS: dict[str, Callable[..., str]] = {
+    one.__name__: one for one in (accuracy, by_task, centroids, claims, factors, paired, times)
+}
+PLACE = re.compile(r"^\{\{ (.+) \}\}$", re.MULTILINE)
+NOTE = "<!-- Written by `make results` from {template} and the committed runs: edit the template, not this page. -->\n"
+
+
+def pages() -> dict[Path, str]:
+    """Each page and what stands in it."""
+    return {
+        RESULTS / template.name: NOTE.format(template=f"templates/{template.name}") + _filled(template.read_text())
+        for template in sorted((RESULTS / "templates").glob("*.md"))
+    }
+
+
+def _filled(template: str) -> str:
+    def part(found: re.Match[str]) -> str:
+        name, *words = found[1].split()
+        return PARTS[name](*words)
+
+    return PLACE.sub(part, template)
+
+
+def main() -> None:
+    for path, text in pages().items():
+        path.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

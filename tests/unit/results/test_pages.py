@@ -1,0 +1,66 @@
+"""The results pages are what their templates and the committed runs give, and verdicts follow their rules."""
+
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).parents[3] / "docs" / "results" / "scripts"
+
+
+@pytest.fixture(autouse=True)
+def scripts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scripts are not a package: they find each other where they lie."""
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+
+
+def test_pages_are_up_to_date() -> None:
+    from pages import pages
+
+    written = {path.name: path.read_text() == text for path, text in pages().items()}
+    assert written == dict.fromkeys(written, True), "run `make results` and commit the pages"
+
+
+def test_committed_runs_are_configs_and_results_alone() -> None:
+    from committed import RUNS
+
+    kept = {path.name for path in RUNS.rglob("*") if path.is_file()}
+    assert kept <= {"about.yaml", "paired.json", "config.yaml", "results.json", "centroids.json"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "found", "said"),
+    [
+        ("more", [(0.03, 0.01)], "confirmed"),
+        ("more", [(0.03, 0.01), (0.02, 0.01)], "confirmed"),
+        ("more", [(0.03, 0.01), (0.01, 0.005)], "undecided"),  # within what another seed may change
+        ("more", [(0.03, 0.04)], "undecided"),  # within its interval
+        ("more", [(-0.03, 0.01)], "refuted"),
+        ("more", [(-0.03, 0.01), (0.03, 0.01)], "undecided"),
+        ("more", [], "undecided"),
+        ("alike", [(0.01, 0.02), (-0.015, 0.01)], "confirmed"),
+        ("alike", [(0.02, 0.004)], "refuted"),
+        ("alike", [(0.02, 0.01)], "undecided"),
+        (5.0, [(0.04, 0.004)], "confirmed"),
+        (5.0, [(0.07, 0.004)], "refuted"),
+        (5.0, [(0.065, 0.004)], "undecided"),
+    ],
+)
+def test_a_verdict_needs_every_repeat(kind: str | float, found: list[tuple[float, float]], said: str) -> None:
+    from claims import verdict
+    from committed import Difference
+
+    assert verdict(kind, [Difference(mean, ci95, paired=True) for mean, ci95 in found]) == said
+
+
+def test_a_difference_is_paired_where_it_is_known_and_else_wider() -> None:
+    from committed import Group
+
+    group = Group.read("long")
+    runs = {run[0].method.name: run for run in group.runs}
+    paired, turned = (group.difference(runs[a], runs[b], "seen") for a, b in (("erd", "ft"), ("ft", "erd")))
+    assert paired.paired
+    assert paired.mean == -turned.mean
+    forgotten = Group(group.name, group.command, group.runs, {}).difference(runs["erd"], runs["ft"], "seen")
+    assert not forgotten.paired
+    assert forgotten.mean == pytest.approx(paired.mean, abs=1e-3)
+    assert forgotten.ci95 > paired.ci95
