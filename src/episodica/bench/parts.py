@@ -1,20 +1,15 @@
-"""The parts of the benchmark by name."""
+"""The parts of the benchmark by name: each is the function of that name in the module of that name."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from importlib import import_module
 from typing import Literal
 
-from episodica.bench.data import data
-from episodica.bench.evaluation import evaluation
-from episodica.bench.growth import growth
 from episodica.bench.section import Section
 from episodica.bench.timing import Effort
-from episodica.bench.training import training
 
-Name = Literal["training", "evaluation", "data", "growth"]
-PARTS: dict[Name, Callable[[Effort], Iterator[Section]]] = {
-    "training": training,
-    "evaluation": evaluation,
-    "data": data,
-    "growth": growth,
-}
-BY_DEFAULT: tuple[Name, ...] = ("training", "evaluation", "data")
+Name = Literal["start", "training", "evaluation", "data", "growth"]
+BY_DEFAULT: tuple[Name, ...] = ("start", "training", "evaluation", "data")
+
+
+def measure(name: Name, effort: Effort) -> Iterator[Section]:
+    return getattr(import_module(f"episodica.bench.{name}"), name)(effort)

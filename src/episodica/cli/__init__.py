@@ -1,52 +1,38 @@
-"""The command `episodica`: what a person types, and what the person is told. A file a verb."""
+"""The command `episodica`: what a person types, and what the person is told. A file for each verb."""
 
 import os
 import sys
+from collections.abc import Sequence
+from importlib import import_module
 from typing import NoReturn
 
 from cyclopts import CycloptsError
 from rich.markup import escape
 
-from episodica.cli import (
-    bench,
-    classify,
-    data,
-    export,
-    forget,
-    learn,
-    listing,
-    remember,
-    report,
-    run,
-    serve,
-    show,
-    undo,
-    watch,
-)
 from episodica.cli.screen import BAD_INPUT, FAILED, INTERRUPTED, OK, app, complaints, exit_code, one_line
 from episodica.errors import InputError
 
-__all__ = [
-    "bench",
-    "classify",
-    "data",
-    "export",
-    "forget",
-    "learn",
-    "listing",
-    "main",
-    "remember",
-    "report",
-    "run",
-    "serve",
-    "show",
-    "undo",
-    "watch",
-]
+VERBS = {  # and the module that adds each to the command
+    "bench": "bench",
+    "classify": "classify",
+    "data": "data",
+    "export": "export",
+    "forget": "forget",
+    "learn": "learn",
+    "list": "listing",
+    "remember": "remember",
+    "report": "report",
+    "run": "run",
+    "serve": "serve",
+    "show": "show",
+    "undo": "undo",
+    "watch": "watch",
+}
 
 
 def main() -> NoReturn:
     try:
+        _load(sys.argv[1:2])
         code = app(exit_on_error=False, print_error=False)
     except (InputError, CycloptsError) as error:
         complaints.print(f"[red]error:[/] {escape(str(error))}", soft_wrap=True)
@@ -61,3 +47,11 @@ def main() -> NoReturn:
         complaints.print("Stopped at once. Run the same command again to continue from the last checkpoint.")
         code = INTERRUPTED
     sys.exit(code or OK)
+
+
+def _load(words: Sequence[str]) -> None:
+    """The verb that the words begin with; all of them where none does, for the help and for the nearest name."""
+    if words == ["--version"]:
+        return
+    for verb in [word for word in words if word in VERBS] or VERBS:
+        import_module(f"episodica.cli.{VERBS[verb]}")

@@ -12,10 +12,7 @@ from cyclopts.validators import Number
 from episodica.bench import parts
 from episodica.bench.show import markdown, rendered, to_json
 from episodica.bench.timing import CLOCKS, Effort
-from episodica.bench.workload import available_kernels
 from episodica.cli.screen import OK, app, complaints, say, screen
-from episodica.engine.device import computing, describe_environment, keep_freed_memory
-from episodica.engine.fused.build import CannotBuild, library
 from episodica.errors import InputError
 from episodica.files.atomic import write_json
 
@@ -24,7 +21,7 @@ AT_LEAST_1 = Number(gte=1)
 
 @app.command
 def bench(
-    *what: Annotated[parts.Name, Parameter(help="training, evaluation, data, growth; default: all but growth")],
+    *what: Annotated[parts.Name, Parameter(help="start, training, evaluation, data, growth; default: all but growth")],
     threads: Annotated[int | None, Parameter(help="CPU threads; default: all cores", validator=AT_LEAST_1)] = None,
     rounds: Annotated[int, Parameter(help="rounds, of which the median counts", validator=AT_LEAST_1)] = 5,
     steps: Annotated[int, Parameter(help="steps of a turn in a round", validator=AT_LEAST_1)] = 8,
@@ -35,17 +32,20 @@ def bench(
     as_markdown: Annotated[bool, Parameter(name="--markdown", help="print Markdown", negative="")] = False,
     json_file: Annotated[Path | None, Parameter(name="--json", help="file for all rows, with the machine")] = None,
 ) -> int:
-    """Measure the speed of this machine's training, evaluation and data, against loops as they are usually written.
+    """Measure how fast this machine starts, trains, evaluates and reads, against loops as they are usually written.
 
     Ratios are speeds in units of each table's first row, taken within interleaved rounds. The fraction of the peak is
     useful arithmetic in units of the best convolution of the same round.
     """
-    import torch
-
     if clock == "cpu" and threads != 1:
         raise InputError("--clock cpu adds up what all threads spend: it goes with --threads 1")
     if json_file is not None:
         _require_room_for(json_file)
+    import torch
+
+    from episodica.bench.workload import available_kernels
+    from episodica.engine.device import computing, describe_environment, keep_freed_memory
+
     keep_freed_memory()
     _say_what_is_missing()
     chosen = tuple(dict.fromkeys(what)) or parts.BY_DEFAULT
@@ -55,7 +55,7 @@ def bench(
         machine = describe_environment(torch.device("cpu"), available_kernels()[-1])
         for name in chosen:
             complaints.print(f"measuring {name} ...")
-            for section in parts.PARTS[name](effort):
+            for section in parts.measure(name, effort):
                 sections.append(section)
                 if as_markdown:
                     sys.stdout.write(markdown(section) + "\n")
@@ -77,6 +77,8 @@ def _require_room_for(file: Path) -> None:
 
 
 def _say_what_is_missing() -> None:
+    from episodica.engine.fused.build import CannotBuild, library
+
     try:
         library()
     except CannotBuild as error:

@@ -6,19 +6,18 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 from cyclopts import Parameter
 from rich.progress import Progress
 
 from episodica.classifier.class_folders import read_classes
-from episodica.classifier.classify import Answered, answer_each, image_files
-from episodica.classifier.images import stacked
-from episodica.classifier.model_folder import ModelFolder
-from episodica.classifier.summaries import percent, printable
 from episodica.cli.learn import Model
 from episodica.cli.screen import FAILED, OK, app, complaints, screen
 from episodica.errors import InputError
+
+if TYPE_CHECKING:
+    from episodica.classifier.classify import Answered
 
 
 @app.command
@@ -39,6 +38,10 @@ def classify(
         raise InputError("--json and --csv: choose one of them")
     if not images:
         raise InputError("name at least one image, or a folder of them")
+    from episodica.classifier.classify import answer_each, image_files
+    from episodica.classifier.images import stacked
+    from episodica.classifier.model_folder import ModelFolder
+
     recogniser = ModelFolder(model).state().recogniser()
     if support is not None:
         classes = read_classes(support)
@@ -60,7 +63,7 @@ def classify(
 
 
 class OnAnswer(Protocol):
-    def __call__(self, answered: Answered, /) -> object: ...
+    def __call__(self, answered: "Answered", /) -> object: ...
 
 
 @contextmanager
@@ -68,7 +71,7 @@ def _as_json() -> Iterator[OnAnswer]:
     """A list that is written as it grows."""
     separators = iter(["[\n"])
 
-    def on_answer(answered: Answered) -> None:
+    def on_answer(answered: "Answered") -> None:
         sys.stdout.write(next(separators, ",\n") + json.dumps(answered.to_json()))
 
     yield on_answer
@@ -80,7 +83,7 @@ def _as_csv() -> Iterator[OnAnswer]:
     lines = csv.writer(sys.stdout)
     lines.writerow(["image", "class", "probability", "unknown", "error"])
 
-    def on_answer(answered: Answered) -> None:
+    def on_answer(answered: "Answered") -> None:
         row = answered.to_json()
         lines.writerow([*(row[key] for key in ("image", "class", "probability", "unknown")), answered.error])
 
@@ -89,7 +92,9 @@ def _as_csv() -> Iterator[OnAnswer]:
 
 @contextmanager
 def _as_lines() -> Iterator[OnAnswer]:
-    def on_answer(answered: Answered) -> None:
+    from episodica.classifier.summaries import percent, printable
+
+    def on_answer(answered: "Answered") -> None:
         image, answer = printable(answered.image), answered.answer
         if answer is None:
             line = f"{image}  cannot be read: {printable(answered.error or '')}"

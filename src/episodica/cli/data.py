@@ -14,7 +14,6 @@ from episodica.cli.screen import BAD_INPUT, OK, app, reading_bar, say, screen
 from episodica.config import RunConfig
 from episodica.data.housekeeping import clear
 from episodica.data.inspection import contact_sheets, describe_split, inspect
-from episodica.engine.experiment import split_of
 from episodica.errors import InputError
 from episodica.files.cache_folder import cache_folder
 from episodica.registry import find
@@ -46,6 +45,8 @@ def data_check(
     NAME is a data set (`episodica data` lists them). Options of the config, such as `--stream.tasks 16`, apply.
     """
     config = _config_of_data(tokens, root)
+    from episodica.engine.experiment import split_of
+
     dataset = config.data.build()
     split, experiment = None, "there are unreadable images: repair or remove them"
     with reading_bar() as on_progress:
@@ -73,6 +74,8 @@ def data_sheet(
     NAME is a data set. Options of the config, such as `--stream.tasks 16 --data.size 32`, apply.
     """
     config = _config_of_data(tokens, root)
+    from episodica.engine.experiment import split_of
+
     dataset = config.data.build()
     with reading_bar() as on_progress:
         arrays = dataset.load(on_progress)

@@ -6,7 +6,6 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.markup import escape
 
-from episodica.classifier.export import export_onnx, exportable
 from episodica.cli.screen import OK, app, screen
 
 
@@ -20,6 +19,8 @@ def export(
     ],
 ) -> int:
     """Write the encoder and the few-shot classifier as ONNX, checked against torch."""
+    from episodica.classifier.export import export_onnx, exportable
+
     found = export_onnx(exportable(model), onnx)
     screen.print(
         f"Written to {escape(str(onnx))}/. onnxruntime and torch differ by {found.classifier:.1e} in a probability and "

@@ -5,8 +5,6 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from episodica.classifier.class_folders import class_name
-from episodica.classifier.model_folder import ModelFolder
-from episodica.classifier.summaries import printable
 from episodica.cli.learn import Model, Wait
 from episodica.cli.screen import OK, app, screen
 
@@ -17,6 +15,9 @@ def forget(model: Model, name: Annotated[str, Parameter(help="the class")], /, *
 
     This cannot be undone. Weights that were trained on the class stay as they are.
     """
+    from episodica.classifier.model_folder import ModelFolder
+    from episodica.classifier.summaries import printable
+
     folder = ModelFolder(model)
     state, trained = folder.forget(class_name(name), wait=wait)
     absorbed = (

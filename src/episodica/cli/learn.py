@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 from rich.markup import escape
@@ -12,17 +12,12 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 
 from episodica.classifier.class_folders import read_classes
-from episodica.classifier.learn import learn as learn_session
-from episodica.classifier.model_folder import ModelFolder
-from episodica.classifier.options import LearnOptions
-from episodica.classifier.plan import plan_call, summary
-from episodica.classifier.summaries import ability, intention
 from episodica.cli.overrides import Tokens, parse
 from episodica.cli.screen import INTERRUPTED, OK, app, complaints, screen
-from episodica.engine.device import keep_freed_memory
-from episodica.engine.run import stopping_gently
-from episodica.engine.trainer import OnEvent
 from episodica.errors import InputError, Interrupted
+
+if TYPE_CHECKING:
+    from episodica.engine.trainer import OnEvent
 
 Wait = Annotated[bool, Parameter(help="wait while another process changes the model", negative="")]
 Model = Annotated[Path, Parameter(help="folder of the model")]
@@ -61,6 +56,14 @@ def learn(
     name, overrides = parse(tokens)
     if name is not None:
         raise InputError(f'"{name}" is one argument too many: give MODEL, IMAGES and options')
+    from episodica.classifier.learn import learn as learn_session
+    from episodica.classifier.model_folder import ModelFolder
+    from episodica.classifier.options import LearnOptions
+    from episodica.classifier.plan import plan_call, summary
+    from episodica.classifier.summaries import ability
+    from episodica.engine.device import keep_freed_memory
+    from episodica.engine.run import stopping_gently
+
     options = LearnOptions(keep, budget, method, existing, epochs, unseen, overrides)
     keep_freed_memory()
     folder, arriving = ModelFolder(model), read_classes(images, model)
@@ -82,6 +85,8 @@ def learn(
 
 
 def _show(settings: dict[str, Any]) -> None:
+    from episodica.classifier.summaries import intention
+
     table = Table.grid(padding=(0, 2))
     for name, value in intention(settings):
         table.add_row(f"[bold]{name}", escape(value))
@@ -89,7 +94,7 @@ def _show(settings: dict[str, Any]) -> None:
 
 
 @contextmanager
-def _bar() -> Iterator[OnEvent]:
+def _bar() -> Iterator["OnEvent"]:
     columns = (
         TextColumn("[bold]{task.description}"),
         BarColumn(bar_width=30),

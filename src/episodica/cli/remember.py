@@ -6,8 +6,6 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from episodica.classifier.class_folders import read_classes
-from episodica.classifier.model_folder import ModelFolder
-from episodica.classifier.summaries import printable
 from episodica.cli.learn import Model, Wait
 from episodica.cli.screen import OK, app, screen
 
@@ -22,6 +20,9 @@ def remember(
 ) -> int:
     """Store classes in MODEL by their few images, so that `classify` knows them beside the learned ones."""
     classes = read_classes(support)
+    from episodica.classifier.model_folder import ModelFolder
+    from episodica.classifier.summaries import printable
+
     state = ModelFolder(model).remember(classes, wait=wait)
     names = ", ".join(map(printable, classes))
     said = f"Remembered {names}. The model knows {len(state.classes)} classes."

@@ -6,7 +6,6 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from episodica.cli.screen import OK, app, say
-from episodica.report.write import write_report
 
 
 @app.command
@@ -23,6 +22,8 @@ def report(
     Tables in the paper's form with its numbers beside ours, curves, forgetting, accuracy matrices, ablations, paired
     differences and loss curves. Runs that are unfinished or broken are listed with their state.
     """
+    from episodica.report.write import write_report
+
     written = write_report(folders or (Path("runs"),), out, images=images, maps=maps)
     say(f"The report is {written}")
     return OK

@@ -4,32 +4,20 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import yaml
 from cyclopts import Parameter
-from rich.markup import escape
 
 from episodica.cli.overrides import Tokens, parse
-from episodica.cli.progress_bars import ProgressBars
-from episodica.cli.screen import INTERRUPTED, OK, app, complaints, exit_code, one_line, say, screen
+from episodica.cli.screen import OK, app
 from episodica.config import RunConfig
-from episodica.engine.device import keep_freed_memory
-from episodica.engine.run import stopping_gently
 from episodica.errors import InputError
-from episodica.files.door import Folder
-from episodica.records.run import ERROR_LOG, announce
-from episodica.report.comparison import labels
-from episodica.report.figures.canvas import save
-from episodica.report.figures.curves import arrangement, curves
-from episodica.report.formats.screen import results_tables
-from episodica.report.settings import by_setting, title
-from episodica.sweep.executor import Executor, Outcome
+from episodica.sweep.executor import Executor
 from episodica.sweep.grid import plan
 from episodica.sweep.on_ray import Disk, OnRay
 from episodica.sweep.recipe import default_recipe, load_recipe
 from episodica.sweep.selection import Only
-from episodica.sweep.side_by_side import local
 
 
 @app.command(usage="Usage: episodica run [RECIPE] [--key.path VALUE ...] [OPTIONS]")
@@ -71,7 +59,10 @@ def run(
         raise InputError("--json goes with --dry-run: results are in results.json of each run folder")
     if dry_run:
         return _show_plan(configs, as_json)
-    return _run_all(recipe.name, configs, out, _executor(configs, on, address, cpus, gpus, disk))
+    executor = _executor(configs, on, address, cpus, gpus, disk)
+    from episodica.cli.running import run_all
+
+    return run_all(recipe.name, configs, out, executor)
 
 
 def _show_plan(configs: Sequence[RunConfig], as_json: bool) -> int:
@@ -99,44 +90,6 @@ def _executor(
             raise InputError(f"--{option} goes with --on ray; here, --threads says how many threads a run has")
     import torch
 
+    from episodica.sweep.side_by_side import local
+
     return local(configs, torch.get_num_threads())
-
-
-def _run_all(name: str, configs: Sequence[RunConfig], out: Path, executor: Executor) -> int:
-    keep_freed_memory()
-    announce(configs, out)
-    with stopping_gently(complaints.print) as stop, ProgressBars(screen, labels(configs)) as bars:
-        outcome = executor.run(configs, out, bars.on_event_for, stop)
-    if outcome.finished:
-        _show_results(name, outcome.finished, out)
-    _name_failures(outcome, out)
-    if outcome.interrupted:
-        screen.print("Interrupted; everything is saved. Run the same command again to continue.")
-        return INTERRUPTED
-    return exit_code(outcome.failed[0][1]) if outcome.failed else OK
-
-
-def _name_failures(outcome: Outcome, out: Path) -> None:
-    """Runs that failed for the same reason together, each with its log where there is one."""
-    failures: dict[str, list[str]] = {}
-    for config, error in outcome.failed:
-        log = out / config.run_id / ERROR_LOG
-        told = log.exists() and not isinstance(error, InputError)
-        failures.setdefault(one_line(error), []).append(f"{config.run_id}, log: {log}" if told else config.run_id)
-    for message, runs in failures.items():
-        complaints.print(f"[red]failed ({'; '.join(runs)}):[/] {escape(message)}", soft_wrap=True, highlight=False)
-
-
-def _show_results(name: str, runs: Sequence[Any], out: Path) -> None:
-    for table in results_tables(runs):
-        screen.print(table)
-        screen.print()
-    picture, settings = out / f"{name}.png", by_setting(runs)
-    try:
-        one = len(settings) == 1
-        drawn = curves(settings[0], f"{name}: {title(settings[0][0])}") if one else arrangement(settings, name)
-        save(drawn, Folder(out), name, ["png"])
-        said = f", the curves are in {picture}"
-    except (InputError, OSError) as error:
-        said = f" (no picture: {error})"
-    say(f"Everything was written to {out}/: a folder for each run{said}.")

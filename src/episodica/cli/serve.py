@@ -6,7 +6,6 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.markup import escape
 
-from episodica.classifier.model_folder import ModelFolder
 from episodica.cli.screen import OK, announce_page, app, screen
 
 
@@ -29,6 +28,7 @@ def serve(
     from episodica.web.listening import serve as listen
 
     need_web()
+    from episodica.classifier.model_folder import ModelFolder
     from episodica.serve.app import guarded
 
     check_binding(host, token)

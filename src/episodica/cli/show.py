@@ -2,20 +2,19 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table
 
-from episodica.classifier.contact_sheet import contact_sheet
-from episodica.classifier.model_folder import ModelFolder
-from episodica.classifier.state import ModelState
-from episodica.classifier.summaries import ability, percent, printable
 from episodica.cli.learn import Model
 from episodica.cli.screen import OK, app, say, screen
 from episodica.errors import InputError
+
+if TYPE_CHECKING:
+    from episodica.classifier.state import ModelState
 
 KINDS = {"learned": "learned", "remembered": "remembered", "unseen": "held out of training"}
 
@@ -29,6 +28,10 @@ def show(
     as_json: Annotated[bool, Parameter(name="--json", help="print one JSON object", negative="")] = False,
 ) -> int:
     """Show the history of a model, its classes, its size, and what it could do after each call to learn."""
+    from episodica.classifier.contact_sheet import contact_sheet
+    from episodica.classifier.model_folder import ModelFolder
+    from episodica.classifier.summaries import ability
+
     folder = ModelFolder(model)
     state = folder.state()
     if as_json:
@@ -49,7 +52,9 @@ def show(
     return OK
 
 
-def _history(state: ModelState) -> Table:
+def _history(state: "ModelState") -> Table:
+    from episodica.classifier.summaries import percent
+
     table = Table("when", "what", "classes", "accuracy", "few-shot", "unseen", "forgetting", box=SIMPLE_HEAD, padding=0)
     for step in state.history:
         found = step.measured
@@ -61,7 +66,9 @@ def _history(state: ModelState) -> Table:
     return table
 
 
-def _classes(state: ModelState) -> Table:
+def _classes(state: "ModelState") -> Table:
+    from episodica.classifier.summaries import printable
+
     table = Table("class", "how", "call", "images", "held out", box=SIMPLE_HEAD, padding=0)
     for stored in state.classes:
         name, call = escape(printable(stored.name)), str(stored.session or "")

@@ -1,6 +1,5 @@
 """`episodica undo`: back to the state before the last change."""
 
-from episodica.classifier.model_folder import ModelFolder
 from episodica.cli.learn import Model, Wait
 from episodica.cli.screen import OK, app, screen
 
@@ -8,6 +7,8 @@ from episodica.cli.screen import OK, app, screen
 @app.command
 def undo(model: Model, /, *, wait: Wait = False) -> int:
     """Go back to the state before the last `learn` or `remember`. One step is kept."""
+    from episodica.classifier.model_folder import ModelFolder
+
     state = ModelFolder(model).undo(wait=wait)
     screen.print(f"Undone. The model knows {len(state.classes)} classes.")
     return OK

@@ -3,14 +3,16 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from episodica.config import RunConfig
-from episodica.engine.trainer import OnEvent
 from episodica.errors import InputError
 from episodica.records.results import Results
 
-OnEventFor = Callable[[RunConfig], OnEvent]
+if TYPE_CHECKING:
+    from episodica.engine.trainer import OnEvent
+
+OnEventFor = Callable[[RunConfig], "OnEvent"]
 Stop = Callable[[], bool]
 Verdict = Results | Exception | None  # of one run; none where it was interrupted
 

@@ -11,17 +11,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 from uuid import uuid4
 
 from episodica.config import RunConfig
-from episodica.engine.trainer import OnEvent
 from episodica.errors import InputError, not_installed
 from episodica.files.atomic import remove_leftovers
 from episodica.records.results import Results
 from episodica.records.run import RunFolder, write_failure
 from episodica.sweep.executor import OnEventFor, Outcome, Stop
 from episodica.sweep.folder_sync import Piece, Sender, keep_only, receive
+
+if TYPE_CHECKING:
+    from episodica.engine.trainer import OnEvent
 
 SECONDS_BETWEEN_LOOKS = 0.2
 OBJECT_STORE = 256 * 2**20  # bytes, for events and pieces of files
@@ -114,7 +116,7 @@ class Job:
     """A run and the worker that has it."""
 
     config: RunConfig
-    on_event: OnEvent
+    on_event: "OnEvent"
     worker: Any = None
     node: str | None = None  # on which a worker has begun it
     begun: bool = False  # by the worker of the moment
