@@ -62,7 +62,7 @@ def test_stopping_at_the_first_and_last_step_and_in_the_evaluation_of_every_sess
             break
         except Interrupted:
             stopped.add(place())
-    assert len(stopped) == 3 * (1 if config.method.name == "joint" else SESSIONS)
+    assert len(stopped) == 3 * (1 if config.is_bound else SESSIONS)
     assert outcome(tmp_path / config.run_id) == outcome(plain(config))
 
 

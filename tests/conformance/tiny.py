@@ -44,16 +44,21 @@ TINY: dict[str, Any] = {
     "kernels": "torch",
 }
 
-NEEDS = {("relationnet", "conv4"): {"backbone.pools": 2}}  # what a learner cannot do without at 16 px
+LARGER_MAPS = {"backbone.pools": 2}  # for a learner to which the backbone's usual maps of 16 px are too small
 
 
 def tiny(overrides: Mapping[str, Any] | None = None, **names: str) -> RunConfig:
     """The tiny config with changes; `tiny(method="ft")` picks components by name."""
     chosen: dict[str, Any] = {f"{section}.name": name for section, name in names.items()}
-    chosen |= NEEDS.get((names.get("learner", "protonet"), names.get("backbone", "conv4")), {})
     if "batch" in settings_of(find("method", names.get("method", "erd"))).model_fields:
         chosen["method.batch"] = EPISODE  # so that a session has as many steps whatever the method
-    (config,) = plan(Recipe("tiny"), {**TINY, **chosen, **(overrides or {})})
+    flat = {**TINY, **chosen, **(overrides or {})}
+    try:
+        (config,) = plan(Recipe("tiny"), flat)
+    except InputError:
+        if "pools" not in settings_of(find("backbone", flat["backbone.name"])).model_fields:
+            raise
+        (config,) = plan(Recipe("tiny"), {**LARGER_MAPS, **flat})
     return config
 
 

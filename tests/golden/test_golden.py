@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from conformance.tiny import digest, every_pair, losses, tiny
+from conformance.tiny import RUNNABLE, digest, every_pair, losses, tiny
 from episodica.data.cache import Arrays, OnProgress
 from episodica.data.dataset import Dataset, silent
 from episodica.engine.run import run_one
@@ -70,11 +70,16 @@ def test_numbers_are_those_written_down(method: str, learner: str, tiles: None, 
         known = json.loads(GOLDEN.read_text()) if GOLDEN.exists() else {}
         GOLDEN.write_text(json.dumps(known | {f"{method}-{learner}": found}, indent=1, sort_keys=True) + "\n")
     expected = json.loads(GOLDEN.read_text()).get(f"{method}-{learner}")
-    assert expected, "no numbers are written down for it: EPISODICA_GOLDEN=write pytest tests/golden"
+    if expected is None:
+        pytest.skip("no numbers are written down for it yet: EPISODICA_GOLDEN=write pytest tests/golden")
     tolerance = SAME_LOSS if found["written_by"] == expected["written_by"] else NEAR_LOSS
     assert found["first"] == _near(expected["first"], tolerance)
     assert found["last"] == _near(expected["last"], tolerance)
     assert found["accuracies"] == {k: pytest.approx(v, abs=NEAR_ACCURACY) for k, v in expected["accuracies"].items()}
+
+
+def test_numbers_that_are_written_down_are_of_pairs_that_still_run() -> None:
+    assert set(json.loads(GOLDEN.read_text())) <= {f"{method}-{learner}" for method, learner in RUNNABLE}
 
 
 def _near(terms: Mapping[str, float], tolerance: float) -> dict[str, Any]:
