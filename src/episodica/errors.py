@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 
 
 class InputError(ValueError):
@@ -17,11 +18,13 @@ class Interrupted(Exception):
 
 
 def not_installed(need: str, extra: str) -> InputError:
-    """What an optional part says where its packages are missing."""
-    return InputError(
-        f"{need}: in the folder with episodica's pyproject.toml say "
-        f"pip install --constraint constraints.txt --editable '.[{extra}]'"
-    )
+    """What an optional part says where its packages are missing, to those who installed it and in a checkout."""
+    constraints = Path(__file__).parents[2] / "constraints.txt"
+    if constraints.is_file() and constraints.with_name("pyproject.toml").is_file():
+        return InputError(
+            f"{need}: in {constraints.parent} say pip install --constraint constraints.txt --editable '.[{extra}]'"
+        )
+    return InputError(f"{need}: say pip install 'episodica[{extra}]'")
 
 
 def listed(names: Sequence[str], most: int = 8, separator: str = ", ") -> str:

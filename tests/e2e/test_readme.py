@@ -1,4 +1,4 @@
-"""The Python blocks of README and docs/learn.md run as they stand; those tagged `python no-test` are not meant to."""
+"""The Python blocks of README and docs/python.md run as they stand; those tagged `python no-test` are not meant to."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [(ROOT / page).read_text() for page in ("README.md", "docs/learn.md")]
+PAGES = [(ROOT / page).read_text() for page in ("README.md", "docs/python.md")]
 BLOCKS = [b for page in PAGES for b in re.findall(r"^```python\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE)]
 
 

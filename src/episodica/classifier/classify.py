@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from episodica.classifier.images import Picture, encoded
 from episodica.classifier.recogniser import Answer, Recogniser
 from episodica.data.decode import Unreadable, decode_in_parallel, is_image_file
+from episodica.data.pictures import Picture, encoded
 from episodica.errors import InputError
 
 BATCH = 250

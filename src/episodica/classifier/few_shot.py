@@ -1,45 +1,44 @@
-"""A model in Python, in scikit-learn's words."""
+"""A model in Python, as an estimator of scikit-learn: a thin shell over a model folder and what it answers with."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any, Self
 from weakref import finalize
 
 import numpy as np
-from PIL import Image
-from torch import Tensor
+import torch
 
-from episodica.classifier.class_folders import class_name
-from episodica.classifier.images import Picture, encoded, stacked
+from episodica.classifier.estimator import Estimator, not_fitted
+from episodica.classifier.images import stacked
+from episodica.classifier.labels import Labels, label_array, merged, names_of
 from episodica.classifier.learn import learn
+from episodica.classifier.model_copy import Files, read_model, write_model
 from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.options import Existing, LearnOptions, Method
+from episodica.classifier.picture_input import Pictures, by_class, images_and_labels, in_batches
 from episodica.classifier.plan import plan_call
-from episodica.classifier.recogniser import Recogniser
 from episodica.classifier.state import ModelState
-from episodica.data.decode import Encoded
+from episodica.data.pairs import Pairs
 from episodica.errors import InputError
 
-BATCH = 250
 
-Pictures = Sequence[Picture] | np.ndarray | Tensor
-Labels = Sequence[Any] | np.ndarray
-
-
-class NotFitted(InputError, AttributeError):
-    """Asked before it has learned anything."""
-
-
-class FewShotClassifier:
+class FewShotClassifier(Estimator):
     """Learns classes as they arrive and recognises new ones from a few images each.
 
     Arguments are hyper-parameters: images that each class leaves behind (`keep`) or all together (`budget`), the
     method, the length of training, and any field of the config by its path. Images are paths, encoded bytes, PIL
-    images, arrays [H, W, 3] or tensors [3, H, W], of uint8 or of floats between 0 and 1. Labels become names: `str`,
-    with accents composed.
+    images, arrays [H, W, 3] or tensors [3, H, W], of uint8 or of floats between 0 and 1; or, with their labels, a data
+    set whose items are (image, label). Labels are text or integers, and come back as what they were.
+
+    `classes_` are all labels, sorted, and `n_features_in_` the numbers of an image as the model sees it.
     """
+
+    classes_: np.ndarray
+    _folder: ModelFolder | None = None
+    _state: ModelState | None = None
+    _declared: np.ndarray | None = None
 
     def __init__(
         self,
@@ -50,100 +49,151 @@ class FewShotClassifier:
         existing: Existing = "merge",
         epochs: int | None = None,
         unseen: int | None = 0,
-        settings: dict[str, Any] | None = None,
+        settings: Mapping[str, Any] | None = None,
     ) -> None:
         self.keep, self.budget = keep, budget
         self.method: Method = method
         self.existing: Existing = existing
         self.epochs, self.unseen, self.settings = epochs, unseen, settings
 
-    def fit(self, X: Pictures, y: Labels) -> Self:  # noqa: N803 - scikit-learn's name
+    def fit(self, X: Pictures | Pairs, y: Labels | None = None) -> Self:  # noqa: N803 - scikit-learn's name
         """Forget everything, then learn these classes by training."""
-        self._start_anew()
-        return self.partial_fit(X, y)
-
-    def partial_fit(self, X: Pictures, y: Labels) -> Self:  # noqa: N803
-        """Learn more classes, with the exemplars of the earlier ones: the next session."""
-        folder, options = self._folder(), self._options()
-        with folder.writing():
-            learn(folder, plan_call(folder, _by_class(X, y), options), lambda event: None)
+        images, labels = images_and_labels(X, y)
+        self._learn(_new_folder(self), None, images, labels)
+        self._declared = None
         return self
 
-    def remember(self, X: Pictures, y: Labels) -> Self:  # noqa: N803
+    def partial_fit(
+        self,
+        X: Pictures | Pairs,  # noqa: N803
+        y: Labels | None = None,
+        classes: Labels | None = None,
+    ) -> Self:
+        """Learn more classes, with the exemplars of the earlier ones: the next session.
+
+        `classes` may name all labels that will ever come. Then `classes_` holds them from the start, each with
+        probability 0 until its first images, and other labels are refused.
+        """
+        images, labels = images_and_labels(X, y)
+        declared = self._declared if classes is None else np.unique(label_array(classes))
+        if declared is not None:
+            self._require_declared(labels, declared)
+        known = self.classes_ if self._folder is not None else None
+        self._learn(self._folder or _new_folder(self), known, images, labels, declared)
+        self._declared = declared
+        return self
+
+    def remember(self, X: Pictures | Pairs, y: Labels | None = None) -> Self:  # noqa: N803
         """Know more classes by one or a few images of each, without training."""
-        self._require_fitted()
-        self._folder().remember(_by_class(X, y))
+        images, labels = images_and_labels(X, y)
+        folder = self._fitted()[0]
+        if self._declared is not None:
+            self._require_declared(labels, self._declared)
+        classes = merged(self.classes_, labels)
+        self._state = folder.remember(by_class(images, labels))
+        self.classes_ = classes
         return self
 
-    def predict(self, X: Pictures) -> np.ndarray:  # noqa: N803
+    def predict(self, X: Pictures | Pairs) -> np.ndarray:  # noqa: N803
         """The likeliest class of each image."""
-        return self.classes_[self.predict_proba(X).argmax(1)]
+        probabilities = self.predict_proba(X)
+        return self.classes_[probabilities.argmax(1)]
 
-    def predict_proba(self, X: Pictures) -> np.ndarray:  # noqa: N803
+    def predict_proba(self, X: Pictures | Pairs) -> np.ndarray:  # noqa: N803
         """The probability of each class, in the order of `classes_`. [n, C]"""
-        recogniser = self._recogniser()
-        order = np.argsort([known.name for known in recogniser.known])
-        rows = [recogniser.probabilities(vectors).numpy() for vectors in _embedded(recogniser, X)]
-        return np.concatenate(rows)[:, order] if rows else np.empty((0, len(order)))
+        recogniser = self.state_.recogniser()
+        place = {name: i for i, name in enumerate(names_of(self.classes_))}
+        vectors = torch.from_numpy(self.transform(X))
+        probabilities = np.zeros((len(vectors), len(self.classes_)), dtype=np.float32)
+        probabilities[:, [place[known.name] for known in recogniser.known]] = recogniser.probabilities(vectors).numpy()
+        return probabilities
 
-    def unknown(self, X: Pictures) -> np.ndarray:  # noqa: N803
+    def transform(self, X: Pictures | Pairs) -> np.ndarray:  # noqa: N803
+        """The vector of each image, as the encoder sees it. [n, D]"""
+        recogniser = self.state_.recogniser()
+        batches = [recogniser.embed(stacked(batch, recogniser.image_size)) for batch in in_batches(X)]
+        return torch.cat([recogniser.embed(stacked([], recogniser.image_size)), *batches]).numpy()
+
+    def fit_transform(self, X: Pictures | Pairs, y: Labels | None = None) -> np.ndarray:  # noqa: N803
+        """Learn these classes, and the vector of each image after that. [n, D]"""
+        return self.fit(X, y).transform(X)
+
+    def unknown(self, X: Pictures | Pairs) -> np.ndarray:  # noqa: N803
         """Whether nothing known fits, by the limits that the model has calibrated. [n]"""
-        recogniser = self._recogniser()
-        rows = [recogniser.unknown(vectors).numpy() for vectors in _embedded(recogniser, X)]
-        return np.concatenate(rows) if rows else np.empty(0, dtype=bool)
+        return self.state_.recogniser().unknown(torch.from_numpy(self.transform(X))).numpy()
 
-    def score(self, X: Pictures, y: Labels) -> float:  # noqa: N803
-        """The share of images whose class is the likeliest one."""
-        return float((self.predict(X) == np.array([_name(label) for label in y])).mean())
-
-    @property
-    def classes_(self) -> np.ndarray:
-        """The names of all classes, sorted."""
-        return np.array(sorted(self.state_.record.names))
+    def score(
+        self,
+        X: Pictures | Pairs,  # noqa: N803
+        y: Labels | None = None,
+        sample_weight: Labels | None = None,
+    ) -> float:
+        """The share of images whose class is the likeliest one, or of their weight."""
+        self._fitted()
+        images, labels = images_and_labels(X, y)
+        right = np.array(names_of(self.predict(images))) == np.array(names_of(labels))
+        return float(np.average(right, weights=sample_weight))
 
     @property
     def state_(self) -> ModelState:
         """The present state of the model: its classes, its history and what it measured."""
-        self._require_fitted()
-        return self._folder().state()
+        return self._fitted()[1]
+
+    @property
+    def n_features_in_(self) -> int:
+        """Numbers of an image as the model sees it: three for each pixel."""
+        return 3 * self.state_.config.image_size**2
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._folder is not None
 
     def save(self, path: str | Path) -> Self:
         """Write the model as a folder, as `episodica learn` makes it."""
-        self._require_fitted()
-        target = Path(path)
+        folder, target = self._fitted()[0], Path(path)
         if target.exists():
             raise InputError(f"{target} exists: choose another name, or remove it first")
         part = target.with_name(f".{target.name}.part")
         shutil.rmtree(part, ignore_errors=True)
-        shutil.copytree(self._folder().path, part, ignore=shutil.ignore_patterns(".lock", "work"))
+        write_model(read_model(folder.path), part)
         part.rename(target)
         return self
 
     @classmethod
-    def load(cls, path: str | Path) -> "FewShotClassifier":
-        """A copy of a model folder: what is learned here changes nothing there until it is saved."""
-        model = ModelFolder(path)
-        record = model.state().record
+    def load(cls, path: str | Path, label_type: type = str) -> Self:
+        """A copy of a model folder: what is learned here changes nothing there until it is saved.
+
+        A folder knows its classes by name; `label_type=int` makes numbers of them, where numbers were learned.
+        """
+        record = ModelFolder(path).state().record
         loaded = cls(keep=record.keep, budget=record.budget)
-        loaded._start_anew()
-        shutil.copytree(model.path, loaded._folder().path, ignore=shutil.ignore_patterns(".lock", "work"))
+        loaded._take(read_model(Path(path)))
+        try:
+            loaded.classes_ = np.unique(label_array([label_type(name) for name in record.names]))
+        except (TypeError, ValueError) as error:
+            raise InputError(f"label_type = {label_type.__name__}: {error}; leave it out for names") from None
         return loaded
 
-    _place: Path | None = None
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and pickles: the model as the bytes of its files, read back as those of any folder."""
+        kept = {name: value for name, value in vars(self).items() if name not in ("_folder", "_state")}
+        return {"attributes": kept, "files": None if self._folder is None else read_model(self._folder.path)}
 
-    def _start_anew(self) -> None:
-        """A folder that goes with this object."""
-        self._place = Path(mkdtemp(prefix="episodica-"))
-        finalize(self, shutil.rmtree, self._place, ignore_errors=True)
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state["attributes"])
+        if state["files"] is not None:
+            self._take(state["files"])
 
-    def _folder(self) -> ModelFolder:
-        if self._place is None:
-            self._start_anew()
-        assert self._place is not None
-        return ModelFolder(self._place / "model")
-
-    def _options(self) -> LearnOptions:
-        return LearnOptions(
+    def _learn(
+        self,
+        folder: ModelFolder,
+        known: np.ndarray | None,
+        images: Pictures,
+        labels: np.ndarray,
+        declared: np.ndarray | None = None,
+    ) -> None:
+        """Nothing of this object changes where learning fails."""
+        classes = merged(merged(known, labels), labels if declared is None else declared)
+        options = LearnOptions(
             keep=self.keep,
             budget=self.budget,
             method=self.method,
@@ -152,35 +202,28 @@ class FewShotClassifier:
             unseen=self.unseen,
             overrides=self.settings or {},
         )
+        with folder.writing():
+            state = learn(folder, plan_call(folder, by_class(images, labels), options), lambda event: None)
+        self._folder, self._state, self.classes_ = folder, state, classes
 
-    def _require_fitted(self) -> None:
-        if self._place is None or not self._folder().exists:
-            raise NotFitted("this FewShotClassifier has learned nothing yet: call fit first, or load a model")
+    def _require_declared(self, labels: np.ndarray, declared: np.ndarray) -> None:
+        foreign = sorted(set(names_of(labels)) - set(names_of(declared)))
+        if foreign:
+            raise InputError(f'"{foreign[0]}" is not among `classes`: name every label there, or leave `classes` out')
 
-    def _recogniser(self) -> Recogniser:
-        return self.state_.recogniser()
+    def _fitted(self) -> tuple[ModelFolder, ModelState]:
+        if self._folder is None or self._state is None:
+            raise not_fitted("this FewShotClassifier has learned nothing yet: call fit first, or load a model")
+        return self._folder, self._state
 
-
-def _require_several(images: Pictures) -> None:
-    if isinstance(images, str | bytes | Path | Image.Image):
-        raise InputError("this is one image: give a list of images, if only of one")
-
-
-def _name(label: Any) -> str:
-    return class_name(str(label))
-
-
-def _by_class(images: Pictures, labels: Labels) -> dict[str, list[Encoded]]:
-    _require_several(images)
-    if len(images) != len(labels):
-        raise InputError(f"there are {len(images)} images and {len(labels)} labels: give one label for each image")
-    found: dict[str, list[Encoded]] = {}
-    for i, (image, label) in enumerate(zip(images, labels, strict=True)):
-        found.setdefault(_name(label), []).append(encoded(image, f"image {i}"))
-    return found
+    def _take(self, files: Files) -> None:
+        folder = _new_folder(self)
+        write_model(files, folder.path)
+        self._folder, self._state = folder, folder.state()
 
 
-def _embedded(recogniser: Recogniser, images: Pictures) -> list[Tensor]:
-    _require_several(images)
-    batches = (images[start : start + BATCH] for start in range(0, len(images), BATCH))
-    return [recogniser.embed(stacked(batch, recogniser.image_size)) for batch in batches]
+def _new_folder(owner: object) -> ModelFolder:
+    """A folder that goes with its owner."""
+    place = Path(mkdtemp(prefix="episodica-"))
+    finalize(owner, shutil.rmtree, place, ignore_errors=True)
+    return ModelFolder(place / "model")

@@ -22,11 +22,12 @@ import torch
 from filelock import FileLock, Timeout
 from torch import Tensor
 
-from episodica.classifier.images import Picture, stacked
+from episodica.classifier.images import stacked
 from episodica.classifier.recogniser import Recogniser
 from episodica.classifier.state import FORMAT, ModelState, Step, StoredClass
 from episodica.classifier.state_files import StateFiles, number_of, weights_digest
 from episodica.classifier.vault import Vault
+from episodica.data.pictures import Picture
 from episodica.errors import FolderInUse, InputError, nearest
 from episodica.files.atomic import remove_leftovers, write_json
 

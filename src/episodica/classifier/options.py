@@ -145,7 +145,7 @@ def settings(
 ) -> RunConfig:
     """The config of a call. `model` holds the sections that an earlier call has decided, or nothing."""
     given = options.overrides
-    _refuse_misplaced(given, decided=bool(model))
+    _refuse_misplaced(given, model)
     way = _number(given, "shape.way", min(WAY, amount.new + (amount.past if options.method == "erd" else 0)))
     shots = _number(given, "shape.shots", min(SHOTS, max(1, amount.fewest // 3)))
     queries = _number(given, "shape.queries", min(QUERIES, max(1, amount.fewest - shots)))
@@ -170,10 +170,11 @@ def settings(
     return config
 
 
-def _refuse_misplaced(given: Mapping[str, Any], *, decided: bool) -> None:
-    for path in given:
-        section = path.split(".")[0]
-        if decided and section in FIXED:
+def _refuse_misplaced(given: Mapping[str, Any], model: Mapping[str, Any]) -> None:
+    """What an earlier call has decided may be said again, but not changed."""
+    for path, value in given.items():
+        section, _, key = path.partition(".")
+        if model and section in FIXED and model[section].get(key) != (list(value) if type(value) is tuple else value):
             raise InputError(f"{path} was decided when the model was made: leave it out, or make a new model")
         remedy = ELSEWHERE.get(path) or ELSEWHERE.get(section)
         if remedy:

@@ -138,7 +138,7 @@ def _load(entry: Path) -> Arrays | None:
         images = np.load(path, mmap_mode="r", allow_pickle=False)
         labels = np.array(meta["labels"], dtype=np.int64)
         if _stamp(path) != tuple(meta["stamp"]):
-            if _fingerprint(images, labels, meta["class_names"]) != meta["fingerprint"]:
+            if fingerprint_of(images, labels, meta["class_names"]) != meta["fingerprint"]:
                 return None
             _write_meta(entry, meta | {"stamp": _stamp(path)})
     except Exception as error:  # NumPy lets through whatever its reading of a damaged header stumbles over
@@ -202,7 +202,7 @@ def decode_each(source: Source, size: int, on_progress: OnProgress) -> Iterator[
             on_progress("reading images", i + 1, total)
 
 
-def _fingerprint(images: np.ndarray, labels: np.ndarray, class_names: Sequence[str]) -> str:
+def fingerprint_of(images: np.ndarray, labels: np.ndarray, class_names: Sequence[str]) -> str:
     content = begin_fingerprint(labels, class_names)
     for start in range(0, len(images), 1024):
         content.update(images[start : start + 1024].tobytes())

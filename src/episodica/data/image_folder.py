@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-import numpy as np
 from pydantic import Field
 
 from episodica.data.cache import Source
@@ -26,13 +25,6 @@ class Folder(FileDataset, name="folder"):
     native_size: ClassVar[int] = 84
     where: ClassVar[str] = "your own collection"
     layout: ClassVar[str] = "one sub-folder with images for each class, or such folders in train/, val/ and test/"
-
-    def test_per_class(self, counts: np.ndarray) -> int:
-        """A fifth of the smallest class, so that something is left to learn from."""
-        return max(2, int(counts.min()) // 5)
-
-    def unseen_classes(self, classes: int) -> int:
-        return max(2, classes // 5)
 
     def settings(self) -> dict[str, object]:
         return {"min_images": self.min_images}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from episodica import FewShotClassifier, InputError
+from episodica import InputError
 from episodica.classifier.class_folders import read_classes
 from episodica.classifier.images import pixels
 from episodica.classifier.learn import learn
@@ -246,6 +246,10 @@ def test_what_the_first_call_decided_stays(model, write_classes):
     _learn(model, write_classes("first", {"a": 0, "b": 1}))
     with pytest.raises(InputError, match="decided when the model was made"):
         _call(model, write_classes("second", {"c": 2, "d": 3}), overrides={"backbone.width": "released"})
+    with pytest.raises(InputError, match=r"data\.size was decided when the model was made"):
+        _call(model, write_classes("third", {"c": 2, "d": 3}), overrides={"data.size": 32})
+    again = {"data.size": 16, "augment.scale": (0.08, 1.0), "backbone.name": "conv4"}  # said again, not changed
+    assert _call(model, write_classes("fourth", {"c": 2, "d": 3}), overrides=again).config.image_size == 16
 
 
 def test_the_farthest_exemplar_cannot_be_dropped_where_distances_were_not_kept(model, write_classes):
@@ -284,42 +288,3 @@ def test_the_image_size_follows_from_the_images(side, size):
 @pytest.mark.parametrize(("images", "available", "held_out"), [(20, 100, 4), (20, 5, 1), (20, 3, 0), (2, 100, 0)])
 def test_a_few_images_are_held_out(images, available, held_out):
     assert Share(images).held_out_of(available) == held_out
-
-
-def test_labels_are_composed_as_names_of_folders_are(glyphs):
-    composed, apart = "caf\u00e9", "cafe\u0301"
-    classifier = FewShotClassifier(epochs=1, settings=QUICK)
-    images = np.concatenate([glyphs[0, :4], glyphs[1, :4]])
-    classifier.fit(images, [apart, composed, apart, composed, "b", "b", "b", "b"])
-    assert classifier.classes_.tolist() == ["b", composed]
-    answers = classifier.predict(images)
-    assert classifier.score(images, [apart if name == composed else name for name in answers]) == 1
-
-
-def test_a_classifier_in_python(glyphs, tmp_path):
-    classifier = FewShotClassifier(epochs=1, settings=QUICK)
-    with pytest.raises(ValueError, match="call fit first"):
-        classifier.predict(glyphs[0])
-    train, labels = glyphs[:3, :8].reshape(-1, 16, 16, 3), np.repeat([3, 1, 2], 8)
-    assert classifier.fit(train, labels) is classifier
-    assert classifier.classes_.tolist() == ["1", "2", "3"]
-    classifier.settings = LATER
-    assert classifier.partial_fit(list(glyphs[3, :8] / 255), ["four"] * 8) is classifier
-    classifier.remember(glyphs[4, :2], ["five"] * 2)
-    assert classifier.classes_.tolist() == ["1", "2", "3", "five", "four"]
-    probabilities = classifier.predict_proba(glyphs[4, 2:6])
-    assert probabilities.shape == (4, 5)
-    assert probabilities.sum(1) == pytest.approx(np.ones(4), abs=1e-5)
-    assert classifier.predict(glyphs[4, 2:6]).tolist() == classifier.classes_[probabilities.argmax(1)].tolist()
-    assert classifier.unknown(glyphs[4, 2:6]).dtype == bool
-    assert 0 <= classifier.score(train, labels) <= 1
-    classifier.save(tmp_path / "saved")
-    loaded = FewShotClassifier.load(tmp_path / "saved")
-    assert (loaded.predict_proba(glyphs[4, 2:6]) == probabilities).all()
-    assert loaded.predict_proba(glyphs[4, :0]).shape == (0, 5)
-    with pytest.raises(InputError, match="give a list of images"):
-        loaded.predict("photo.png")
-    with pytest.raises(InputError, match="exists"):
-        classifier.save(tmp_path / "saved")
-    with pytest.raises(InputError, match="one label for each"):
-        classifier.fit(train, labels[:3])

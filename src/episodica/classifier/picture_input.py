@@ -1,0 +1,56 @@
+"""What people give a classifier: many images and their labels, or a data set of both."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+from torch import Tensor
+
+from episodica.classifier.labels import Labels, label_array, names_of
+from episodica.data.decode import Encoded
+from episodica.data.pairs import Pairs, is_pairs, read_pairs
+from episodica.data.pictures import Picture, encoded
+from episodica.errors import InputError
+
+BATCH = 250
+
+Pictures = Sequence[Picture] | np.ndarray | Tensor
+
+
+def images_and_labels(images: Pictures | Pairs, labels: Labels | None) -> tuple[Pictures, np.ndarray]:
+    """As many labels as images. A data set brings its own labels."""
+    _require_several(images)
+    if labels is None:
+        if not is_pairs(images):
+            raise InputError(
+                "this FewShotClassifier requires y to be passed, but the target y is None: give one label for each "
+                "image, or a data set of (image, label) pairs"
+            )
+        images, labels = read_pairs(images)
+    array = label_array(labels)
+    if len(images) != len(array):
+        raise InputError(f"there are {len(images)} images and {len(array)} labels: give one label for each image")
+    return images, array  # type: ignore[return-value]
+
+
+def by_class(images: Pictures, labels: np.ndarray) -> dict[str, list[Encoded]]:
+    """The images of each class, by the name that it has in a model."""
+    found: dict[str, list[Encoded]] = {}
+    for i, (image, name) in enumerate(zip(images, names_of(labels), strict=True)):
+        found.setdefault(name, []).append(encoded(image, f"image {i}"))
+    return found
+
+
+def in_batches(images: Pictures | Pairs) -> Iterator[Sequence[Picture] | np.ndarray | Tensor]:
+    """A few hundred at a time; of a data set the images alone."""
+    _require_several(images)
+    pairs = is_pairs(images)
+    for start in range(0, len(images), BATCH):
+        stop = min(start + BATCH, len(images))
+        yield [images[i][0] for i in range(start, stop)] if pairs else images[start:stop]  # type: ignore[index,misc]
+
+
+def _require_several(images: object) -> None:
+    if isinstance(images, str | bytes | Path | Image.Image):
+        raise InputError("this is one image: give a list of images, if only of one")
