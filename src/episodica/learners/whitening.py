@@ -1,0 +1,69 @@
+"""A space in which images scatter alike in all directions about the mean of their class.
+
+The covariance within classes is shared by all of them, and is shrunk towards a multiple of the identity, because it is
+estimated from fewer images than it has entries:
+
+    S_l = (1 - l) W + l tr(W)/D I          z(x) = L^-1 (x - centre)          L L^T = S_l
+
+How much to shrink follows from the data in closed form. The oracle-approximating shrinkage (Chen, Wiesel, Eldar, Hero
+2010) estimates W best; to tell classes apart, and more so classes that W has not seen, more is better (measured, see
+docs/learners/whitened.md): its fourth root for the classes whose images W comes from, and 0.9 or more for others.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+from episodica.lazy_torch import Tensor, torch
+from episodica.learners.statistics import UNIT, Statistics
+
+ROOT = 4
+FOR_OTHER_CLASSES = 0.9
+CENTRING = 2 / 3  # 1 forgets what all known classes have in common, which strangers lack
+
+
+@dataclass(frozen=True, eq=False)
+class Whitening:
+    centre: Tensor  # float64 [D]
+    factor: Tensor | None  # L, float32 [D, D]; none where nothing is known of the spread within classes
+    shrinkage: float
+    weight: float = 0.0  # of W in S_l, which is measured in units of tr(W)/D
+
+    @classmethod
+    def of(cls, statistics: Statistics, least_shrinkage: float = 0.0) -> Self:
+        """The centre lies between the origin and the mean of the classes, nearer to the origin where they are few, for
+        then their mean is mostly what tells them apart."""
+        classes = len(statistics)
+        if not classes:
+            return cls(torch.zeros(statistics.width, dtype=torch.float64), None, 1.0)
+        centre = statistics.means.sum(0) * (CENTRING * (classes - 1) / classes**2)
+        if statistics.spread < 1:
+            return cls(centre, None, 1.0)
+        within = statistics.within
+        scale = float(within.trace()) / statistics.width
+        if scale <= 0:  # copies of one image
+            return cls(centre, None, 1.0)
+        shrinkage = max(least_shrinkage, oracle_shrinkage(within, statistics.spread) ** (1 / ROOT))
+        weight = (1 - shrinkage) / scale
+        shrunk = within.mul_(weight)
+        shrunk.diagonal().add_(shrinkage)
+        return cls(centre, torch.linalg.cholesky(shrunk.float()), shrinkage, weight)
+
+    def __call__(self, points: Tensor) -> Tensor:
+        """int16 points or means of such, in units of length. [M, D] -> float32 [M, D]"""
+        lengths = points.double() * UNIT if points.dtype == torch.int16 else points
+        centred = (lengths - self.centre).float()
+        if self.factor is None:
+            return centred
+        return torch.linalg.solve_triangular(self.factor, centred.T, upper=False).T
+
+
+def oracle_shrinkage(covariance: Tensor, images: int) -> float:
+    """Equation 23 of Chen et al. for a covariance estimated from so many independent deviations."""
+    width = len(covariance)
+    if width == 1:
+        return 1.0
+    squared_trace, squares = covariance.trace().square(), covariance.square().sum()
+    off_identity = squares - squared_trace / width
+    above = (1 - 2 / width) * squares + squared_trace
+    below = (images + 1 - 2 / width) * off_identity
+    return 1.0 if below <= 0 else min(1.0, float(above / below))
