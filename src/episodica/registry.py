@@ -65,7 +65,8 @@ class Settings(BaseModel):
         return self.component.declared(**self._values(), **parts)
 
     def _values(self) -> dict[str, Any]:
-        return {key: getattr(self, key) for key in type(self).model_fields if key != "name"}
+        fields = (field.name for field in dataclasses.fields(self.component) if field.init)  # type: ignore[arg-type]
+        return {name: getattr(self, key) for name in fields if (key := _setting(name)) in type(self).model_fields}
 
 
 @cache
@@ -74,7 +75,7 @@ def settings_of(component: type[Component]) -> type[Settings]:
     given = {field.name: field for field in dataclasses.fields(component) if field.init}  # type: ignore[arg-type]
     hints = _hints(component, given)
     fields: dict[str, Any] = {
-        name: (hint, _default(given[name])) for name, hint in hints.items() if not _holds_module(hint)
+        _setting(name): (hint, _default(given[name])) for name, hint in hints.items() if not _holds_module(hint)
     }
     fields["name"] = (Literal[component.name], component.name)  # type: ignore[valid-type]
     model = create_model(component.__name__, __base__=Settings, __doc__=component.__doc__, **fields)
@@ -103,6 +104,11 @@ def discover() -> None:
             importlib.import_module(f"{package.__name__}.{module.name}")
     for entry in entry_points(group="episodica.components"):
         entry.load()
+
+
+def _setting(name: str) -> str:
+    """What a field is called in a config: one that ends in `_` only because a module has such a method loses that."""
+    return name.removesuffix("_")
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:

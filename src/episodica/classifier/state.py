@@ -132,7 +132,7 @@ class ModelState:
 
     @cached_property
     def _recogniser(self) -> Recogniser:
-        learner = new_learner(self.config, torch.device("cpu"))
+        learner = new_learner(self.config, torch.device("cpu"), pretrained=False)
         restore_module("learner", learner, self.weights)
         lines = zip(self.classes, self.prototypes, strict=True)
         known = tuple(KnownClass(c.name, point, len(c.images), c.kind == "learned") for c, point in lines)

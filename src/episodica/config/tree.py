@@ -82,6 +82,24 @@ class RunConfig(Section):
     """decides initialisation and training draws"""
 
     @model_validator(mode="after")
+    def _as_the_backbone_was_trained(self) -> Self:
+        """Where nothing else is asked for: images of its size, with its mean and deviation."""
+        with _refusing("backbone"):
+            own, size = self._own_normalisation, self.backbone.declared().input_size
+        asked = self.augment.model_fields_set
+        if own != {key: getattr(self.augment, key) for key in own} and not asked & own.keys():
+            object.__setattr__(self, "augment", self.augment.model_copy(update=own))
+        if size and self.data.size is self.augment.size is None:  # type: ignore[attr-defined]
+            object.__setattr__(self, "data", self.data.model_copy(update={"size": size}))
+        return self
+
+    @property
+    def _own_normalisation(self) -> dict[str, Any]:
+        """The mean and the deviation with which the backbone was trained."""
+        backbone = self.backbone.declared()
+        return {"mean": backbone.mean, "std": backbone.std}
+
+    @model_validator(mode="after")
     def _agree(self) -> Self:
         """What only several sections together can say: whether method, learner, backbone and images fit together."""
         backbone = self.backbone.declared()
@@ -196,6 +214,11 @@ class RunConfig(Section):
         Only what differs from the defaults is in it, so a field that a later version adds leaves the ids as they are.
         """
         tree = self.decisive(exclude_defaults=True)
+        augment = tree.setdefault("augment", {})
+        for key, own in self._own_normalisation.items():  # its default follows from the backbone
+            augment.pop(key, None)
+            if (value := getattr(self.augment, key)) != own:
+                augment[key] = list(value)
         for section in SECTION_KINDS:
             tree[section] = {**tree.get(section, {}), "name": getattr(self, section).name}
         tree = {key: value for key, value in tree.items() if value != {}}

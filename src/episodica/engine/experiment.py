@@ -75,11 +75,15 @@ def split_of(config: RunConfig, dataset: Dataset, arrays: Arrays) -> Split:
     )
 
 
-def new_learner(config: RunConfig, device: torch.device) -> Learner:
+def new_learner(config: RunConfig, device: torch.device, *, pretrained: bool = True) -> Learner:
+    """Without `pretrained` weights where others will take their place."""
     with seeded("initialisation", config.seed):
         learner: Learner = config.learner.build(backbone=config.backbone.build())
         learner.build_for(config.image_size)
         config.method.build().adapt(learner)
+    if pretrained:
+        learner.backbone.load_pretrained()
+    learner.backbone.freeze()
     return learner.to(device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 

@@ -79,7 +79,7 @@ def load_learner(folder: str | Path | Folder, session: int | None = None) -> Lea
     done = checkpoints.sessions()
     if not done or session not in (None, *done):
         raise InputError(f"{folder} has finished {len(done)} sessions: there is no session {session or 1} to load")
-    learner = new_learner(load_config(folder), torch.device("cpu"))
+    learner = new_learner(load_config(folder), torch.device("cpu"), pretrained=False)
     restore_module("learner", learner, checkpoints.at_end_of((session or done[-1]) - 1))
     return learner.eval()
 

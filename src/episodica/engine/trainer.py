@@ -103,12 +103,14 @@ class Trainer:
         if not tensors:
             self._log("session", classes=len(pools.current), memory=len(self.memory))
             self.method.begin(access, pools)
-        parameters = [*self.learner.parameters(), *self.method.parameters()]
-        optimizer = self.method.optimizer(parameters, self.config.train)
-        restore_optimizer(optimizer, tensors)
-
-        forward = Forward.for_session(self.config, self.session, self.steps, access, self.learner, teacher)
-        self._train(pools, forward, optimizer)
+        parameters = [p for p in (*self.learner.parameters(), *self.method.parameters()) if p.requires_grad]
+        if parameters:
+            optimizer = self.method.optimizer(parameters, self.config.train)
+            restore_optimizer(optimizer, tensors)
+            forward = Forward.for_session(self.config, self.session, self.steps, access, self.learner, teacher)
+            self._train(pools, forward, optimizer)
+        elif self.session == 0:
+            self._notice("no block of the backbone trains and nothing else has weights: there is nothing to train")
         if self.method.replays:
             self.memory.add(pools.current, partial(access.embed_for_choice, self.learner), rng("engine.memory"))
         self.method.end(access, pools)

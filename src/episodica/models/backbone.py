@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import field
 from itertools import accumulate, count
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import Field
 
 from episodica.lazy_torch import Module, Tensor, nn, torch
 from episodica.registry import Component
@@ -15,13 +17,18 @@ Triple = tuple[float, float, float]  # red, green, blue
 class Backbone(Module, Component, kind="backbone"):
     """`blocks` are applied one after another, and what the last one gives is pooled to an embedding.
 
-    It sees pixels from 0 to 1 less `mean`, divided by `std`.
+    It sees pixels from 0 to 1 less `mean`, divided by `std`. Blocks that do not train are the first ones; they stay in
+    evaluation mode, so that their batch-norms are frozen with them.
     """
 
     mean: ClassVar[Triple] = (0.485, 0.456, 0.406)
     std: ClassVar[Triple] = (0.229, 0.224, 0.225)
     trained_on: ClassVar[str | None] = None  # the data set that its first weights come from
 
+    train_: Annotated[
+        Literal["all", "none"] | Annotated[int, Field(ge=1)],
+        Field(description="which blocks train: all, none, or the last so many"),
+    ] = "all"
     blocks: nn.Sequential
     reduced: torch.dtype | None = field(default=None, init=False)  # of its products, where not fp32; set by the engine
 
@@ -32,6 +39,22 @@ class Backbone(Module, Component, kind="backbone"):
 
     def load_pretrained(self) -> None:
         """Take the weights that it begins with; by default those that were drawn when it was made."""
+
+    @property
+    def frozen(self) -> int:
+        """How many of the blocks, from the first on, keep their weights."""
+        trained = {"all": len(self.blocks), "none": 0}.get(self.train_, self.train_)  # type: ignore[arg-type]
+        return max(0, len(self.blocks) - int(trained))
+
+    def freeze(self) -> None:
+        for block in list(self.blocks)[: self.frozen]:
+            block.requires_grad_(False).eval()
+
+    def train(self, mode: bool = True) -> Self:
+        super().train(mode)
+        for block in list(self.blocks)[: self.frozen]:
+            block.eval()
+        return self
 
     def check(self, size: int) -> None:
         """Raise a ValueError where the blocks leave nothing of images of this size, in pixels of a side."""

@@ -98,6 +98,10 @@ class EfficientNetLite(Backbone, name="efficientnet_lite"):
     weights: Annotated[
         Literal["imagenet", "none"], Field(description="those of the extra `photos`, or random ones to begin with")
     ] = "imagenet"
+    train_: Annotated[
+        Literal["all", "none"] | Annotated[int, Field(ge=1, le=9)],
+        Field(description="which of 9 blocks train (stem, 7 stages, head): all, none, or the last so many"),
+    ] = "none"
     blocks: nn.Sequential = field(init=False)
 
     def __post_init__(self) -> None:
