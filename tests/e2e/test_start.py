@@ -31,6 +31,8 @@ COMMANDS = {  # and the exit code of each
     "run quickstart --on ray --cpus 0": 2,
     "learn": 2,
     "learn model images extra": 2,
+    "learn model images --keep 0": 2,
+    "learn model no_such_folder": 2,
     "classify model --json --csv image.png": 2,
     "remember model --support no_such_folder": 2,
     "serve model --port many": 2,

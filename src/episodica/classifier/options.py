@@ -7,16 +7,18 @@ from io import BytesIO
 from math import ceil
 from pathlib import Path
 from statistics import median
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from PIL import Image
 
-from episodica.classifier.state import StateRecord
 from episodica.config import RunConfig, resolve
 from episodica.config.flat import nest
 from episodica.data.decode import Encoded
 from episodica.errors import InputError
+
+if TYPE_CHECKING:
+    from episodica.classifier.state import StateRecord
 
 SIZES = (32, 48, 64, 84)  # pixels of a side
 LOOKED_AT = 200  # images whose size is looked up
@@ -59,7 +61,7 @@ class LearnOptions:
             if value is not None and value < least:
                 raise InputError(f"--{name} {value}: it must be at least {least}")
 
-    def with_budget_of(self, record: StateRecord | None) -> "LearnOptions":
+    def with_budget_of(self, record: "StateRecord | None") -> "LearnOptions":
         """Where nothing is asked for, what was asked for before."""
         if self.keep is not None or self.budget is not None:
             return self

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 
 from episodica.classifier.class_folders import read_classes
+from episodica.classifier.options import LearnOptions
 from episodica.cli.overrides import Tokens, parse
 from episodica.cli.screen import INTERRUPTED, OK, app, complaints, screen
 from episodica.errors import InputError, Interrupted
@@ -56,17 +57,17 @@ def learn(
     name, overrides = parse(tokens)
     if name is not None:
         raise InputError(f'"{name}" is one argument too many: give MODEL, IMAGES and options')
+    options = LearnOptions(keep, budget, method, existing, epochs, unseen, overrides)
+    arriving = read_classes(images, model)
     from episodica.classifier.learn import learn as learn_session
     from episodica.classifier.model_folder import ModelFolder
-    from episodica.classifier.options import LearnOptions
     from episodica.classifier.plan import plan_call, summary
     from episodica.classifier.summaries import ability
     from episodica.engine.device import keep_freed_memory
     from episodica.engine.run import stopping_gently
 
-    options = LearnOptions(keep, budget, method, existing, epochs, unseen, overrides)
     keep_freed_memory()
-    folder, arriving = ModelFolder(model), read_classes(images, model)
+    folder = ModelFolder(model)
     plan = partial(plan_call, folder, arriving, options, ModelFolder(base) if base else None)
     if not folder.exists:
         plan()  # what is refused leaves no folder behind
