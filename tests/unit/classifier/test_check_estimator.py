@@ -71,6 +71,7 @@ def short_lived(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     np.random.set_state(state)  # noqa: NPY002
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # some checks are about warnings of scikit-learn's own
 @pytest.mark.usefixtures("short_lived")
 def test_an_estimator_as_scikit_learn_checks_it() -> None:
