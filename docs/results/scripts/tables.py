@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 
 from committed import METRICS, RUNS, Group, Run, groups
+from episodica.config import RunConfig
 from episodica.config.flat import flatten
 from episodica.report.cells import Cell, Row, Table, shown
 from episodica.report.comparison import Run as ReportedRun
@@ -37,8 +38,8 @@ def provenance(group: Group) -> str:
     return f"Orders: {orders}; seeds: {seeds}; {took}; results in `docs/results/runs/{group.name}/`:\n\n{command}"
 
 
-def _order(config: ReportedRun | object) -> str:
-    stream = config.stream  # type: ignore[attr-defined]
+def _order(config: RunConfig) -> str:
+    stream = config.stream
     return str(stream.seed) if stream.order == "seeded" else stream.order
 
 
@@ -91,7 +92,7 @@ def factors(name: str) -> str:
     group = Group.read(name)
     settings: dict[str, dict[str, Run]] = {}
     for run in group.runs:
-        settings.setdefault(_factor(run), {})[run[0].method.name] = run
+        settings.setdefault(factor(run[0]), {})[run[0].method.name] = run
     methods = ("ft", "erd")
     rows = []
     for label, runs in sorted(settings.items(), key=lambda item: (item[0].count(","), item[0])):
@@ -106,11 +107,12 @@ def factors(name: str) -> str:
     return table + provenance(group)
 
 
-def _factor(run: Run) -> str:
-    chosen = flatten(run[0].chosen())
+def factor(config: RunConfig) -> str:
+    """In what a run of the study of seen classes differs from ours."""
+    chosen = flatten(config.chosen())
     ignored = (*NOT_A_FACTOR, "stream.tasks", "train.epochs", "train.episodes", "eval.", "augment.centre")
-    told = {path: value for path, value in chosen.items() if not path.startswith(ignored)}
-    return ", ".join(f"{path.split('.')[0]} {path.split('.')[1]} {value}" for path, value in told.items()) or "ours"
+    told = {path: value for path, value in chosen.items() if "." in path and not path.startswith(ignored)}
+    return ", ".join(f"{path.replace('.', ' ')} {value}" for path, value in told.items()) or "ours"
 
 
 def _last(run: Run | None, metric: str) -> Cell:

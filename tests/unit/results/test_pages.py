@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from episodica.api import plan
+
 SCRIPTS = Path(__file__).parents[3] / "docs" / "results" / "scripts"
 
 
@@ -50,6 +52,23 @@ def test_a_verdict_needs_every_repeat(kind: str | float, found: list[tuple[float
     from committed import Difference
 
     assert verdict(kind, [Difference(mean, ci95, paired=True) for mean, ci95 in found]) == said
+
+
+def test_settings_are_named_after_the_factors_that_are_not_ours() -> None:
+    from tables import factor
+
+    named = [factor(config) for config in plan("seen_classes", only={"method.name": ["erd"]})]
+    assert named[:7] == [
+        "ours",
+        "stream seed 1",
+        "stream seed 2",
+        "stream order natural",
+        "augment crop resized",
+        "backbone width released",
+        "train bn released",
+    ]
+    together = "stream order natural, backbone width released, augment crop resized"
+    assert named[7:] == [f"{together}, train bn released", f"{together}, augment size 84, train bn released"]
 
 
 def test_a_difference_is_paired_where_it_is_known_and_else_wider() -> None:
