@@ -16,7 +16,7 @@ Embed = Callable[[Tensor], Tensor]  # rows [M] -> embeddings [M, *E]
 
 
 class Kept(NamedTuple):
-    """The exemplars of a class in the order of choice, and how far each was from its class mean, if anybody asks."""
+    """The exemplars of a class in the order of choice, and how far each was from its class mean, where needed."""
 
     rows: list[int]
     distances: list[float] | None

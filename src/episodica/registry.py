@@ -98,8 +98,8 @@ def find(kind: str, name: str) -> type[Component]:
 @cache
 def discover() -> None:
     """Import our own component modules and those that other distributions announce under `episodica.components`."""
-    for room in ("data", "models", "learners", "methods"):
-        package = importlib.import_module(f"episodica.{room}")
+    for folder in ("data", "models", "learners", "methods"):
+        package = importlib.import_module(f"episodica.{folder}")
         for module in pkgutil.iter_modules(package.__path__):
             importlib.import_module(f"{package.__name__}.{module.name}")
     for entry in entry_points(group="episodica.components"):

@@ -1,4 +1,4 @@
-"""The values that travel between the rooms: rows of an image store, never pixels.
+"""The values that packages exchange: rows of an image store, never pixels.
 
 Shape letters, here and everywhere: B episodes, N way, K shots, Q queries, C classes, W images of the largest class,
 M images, D embedding width, *E any embedding shape ([D] for ProtoNets, a feature map for Relation Networks).

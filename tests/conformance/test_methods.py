@@ -92,28 +92,28 @@ def test_only_the_current_task_and_the_memory_are_read_until_evaluation(
     replays = found.config.replays
     current: set[int] = set()
     past: set[int] = set()
-    examined: set[int] = set()
+    evaluated: set[int] = set()
     read: set[int] = set()
     for event in found.log:
         if event["event"] == "read":
             read |= event["rows"]
-            assert read <= current | past | examined
+            assert read <= current | past | evaluated
         elif event["event"] == "session":
             current, past = (
                 rows_of(stream.train[event["session"] - 1]),
                 {r for k in event["exemplars"].values() for r in k},
             )
-            examined, read = set(), set()
+            evaluated, read = set(), set()
             assert past <= {row for pool in stream.train[: event["session"] - 1] for row in rows_of(pool)}
             assert bool(past) == (replays and event["session"] > 1)
         elif event["event"] == "step" and event["step"] == event["steps"]:
             assert read & current
             assert bool(read & past) == bool(past)
-            examined = rows_of(stream.unseen).union(
+            evaluated = rows_of(stream.unseen).union(
                 *(rows_of(stream.test[t]) for t in stream.seen(event["session"] - 1))
             )
         elif event["event"] == "result":
-            assert read >= examined
+            assert read >= evaluated
 
 
 def rows_of(pool: Pool) -> set[int]:
@@ -177,9 +177,9 @@ def test_every_combination_trains_on_resnet12(
 def test_a_session_with_too_few_classes_says_so(plain: Run) -> None:
     events = [json.loads(line) for line in (plain(tiny(method="erd")) / "events.jsonl").read_text().splitlines()]
     classes = [event["classes"] for event in events if event["event"] == "session"]
-    told = [event["text"] for event in events if event["event"] == "notice" and event["text"].startswith("session")]
+    notices = [event["text"] for event in events if event["event"] == "notice" and event["text"].startswith("session")]
     assert classes == [3, 3, 2]
-    assert told == [
+    assert notices == [
         "session 1 has classes for 3-way `mix` episodes only",
         "session 2 has classes for 4-way `mix` episodes only",
         "session 2 has classes for 3-way `exemplar` episodes only",
@@ -223,7 +223,7 @@ def test_later_sessions_of_the_methods_differ(plain: Run) -> None:
     assert losses(plain(tiny(method="ft")), 2) != losses(plain(tiny(method="erd")), 2)
 
 
-def test_joint_trains_all_classes_at_once_for_as_many_steps_and_is_examined_on_the_original_tasks(plain: Run) -> None:
+def test_joint_trains_all_classes_at_once_for_as_many_steps_and_is_evaluated_on_the_original_tasks(plain: Run) -> None:
     joint, ft = plain(tiny(method="joint")), plain(tiny(method="ft"))
     assert len(losses(joint, 1)) == sum(len(losses(ft, session)) for session in range(1, SESSIONS + 1))
     (session,) = json.loads((joint / "results.json").read_text())["sessions"]

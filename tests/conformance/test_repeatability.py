@@ -85,7 +85,7 @@ def test_evaluation_never_influences_training(overrides: dict[str, object], plai
 
 
 def test_all_methods_and_seeds_answer_the_same_questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An examinee that looks at the mean colour, whatever it was taught, always gets the same marks."""
+    """An evaluated that looks at the mean colour, whatever it was taught, always gets the same marks."""
     embed = ProtoNet.embed
     monkeypatch.setattr(ProtoNet, "embed", lambda self, x: embed(self, x) if self.training else x.mean((2, 3)))
     marks = []

@@ -202,7 +202,9 @@ def test_other_images_in_the_same_place_are_refused_and_the_split_is_kept(
     begun: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     load = Glyphs.load
-    monkeypatch.setattr(Glyphs, "load", lambda self, tell: replace(load(self, tell), fingerprint="other images"))
+    monkeypatch.setattr(
+        Glyphs, "load", lambda self, on_progress: replace(load(self, on_progress), fingerprint="other images")
+    )
     before = _contents(begun)
     said = command("run", *words(TINY), "--out", begun.parent)
     assert said.code == 2

@@ -90,11 +90,11 @@ def test_it_answers_as_classify_does(
             Image.fromarray(drawings[c, i]).save(tmp_path / "support" / str(c) / f"{i}.png")
         Image.fromarray(drawings[c, 5]).save(tmp_path / f"{c}.png")
     said = command("classify", model, "--support", tmp_path / "support", tmp_path / "*.png", "--json")
-    told = [list(answer["scores"].values()) for answer in json.loads(said.out)]
+    expected = [list(answer["scores"].values()) for answer in json.loads(said.out)]
     planes = np.moveaxis(drawings[3:], -1, 2).astype(np.float32) / 255  # [class, drawing, 3, H, W]
     session = onnxruntime.InferenceSession(onnx / "classifier.onnx")
     (found,) = session.run(None, {"support": planes[:, :3], "queries": planes[:, 5]})
-    np.testing.assert_allclose(found, told, atol=1e-4)
+    np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
 def test_what_is_beside_the_graphs(onnx: Path, what: Exportable) -> None:

@@ -65,7 +65,7 @@ def test_cifar100_is_divided_as_the_protocol_says() -> None:
 
 
 def test_cifar100_is_learned_from(tmp_path: Path) -> None:
-    """With few images to examine, by a method that need not embed all others to choose exemplars."""
+    """With few images to evaluate, by a method that need not embed all others to choose exemplars."""
     few = {"stream.unseen_classes": 5, "stream.test_per_class": 20, "method.name": "ft"}
     short = SHORT | few | {"data.root": place("cifar-100-python")}
     (results,) = episodica.run("cifar100_16", short, out=tmp_path)

@@ -123,7 +123,7 @@ def _last(run: Run | None, metric: str) -> Cell:
 
 
 def centroids(name: str) -> str:
-    """Unseen / seen accuracy of every run that was examined both ways, by session."""
+    """Unseen / seen accuracy of every run that was evaluated both ways, by session."""
     group, rows, sessions = Group.read(name), [], []
     for config, _ in group.runs:
         path = RUNS / name / config.run_id / "centroids.json"
@@ -146,12 +146,12 @@ def centroids(name: str) -> str:
 def times() -> str:
     rows = []
     for group in groups():
-        train, examine = (
+        train, evaluate = (
             sum(getattr(s, f"seconds_{part}") for _, r in group.runs for s in r.sessions) / 3600
             for part in ("train", "eval")
         )
         rows.append(
-            Row(group.name, tuple(Cell(word=w) for w in (str(len(group.runs)), f"{train:.1f}", f"{examine:.1f}")))
+            Row(group.name, tuple(Cell(word=w) for w in (str(len(group.runs)), f"{train:.1f}", f"{evaluate:.1f}")))
         )
     total = sum(group.minutes for group in groups()) / 60
     table = Table("times", "", ("runs", "training, core-hours", "evaluation, core-hours"), tuple(rows), first="group")

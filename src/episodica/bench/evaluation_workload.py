@@ -37,6 +37,6 @@ def questions(pool: Pool, episodes: int) -> Episodes:
 
 def at_once(learner: Learner, experiment: Experiment, pool: Pool, episodes: int) -> Tensor:
     """Accuracy of each episode, by the engine."""
-    examinee = folded(learner).for_evaluation()
-    embeddings = embeddings_of(examinee, pool, experiment)
-    return episode_accuracies(examinee, embeddings, pool, Shape(5, 1, 15, episodes), generator("bench", "evaluation"))
+    evaluated = folded(learner).for_evaluation()
+    embeddings = embeddings_of(evaluated, pool, experiment)
+    return episode_accuracies(evaluated, embeddings, pool, Shape(5, 1, 15, episodes), generator("bench", "evaluation"))

@@ -47,7 +47,7 @@ def _experiment(method: dict[str, Any]) -> Experiment:
     )
     labels = np.repeat(np.arange(classes), per_class)
     split = make_split(labels, tasks=TASKS, order="natural", seed=0, test_per_class=TEST, unseen=UNSEEN)
-    # Only the first task is examined: answering for every task seen costs more with every task, as it should.
+    # Only the first task is evaluated: answering for every task seen costs more with every task, as it should.
     stream = TaskStream.of(split)
     stream = TaskStream(stream.train, stream.lengths, stream.test[:1], stream.unseen)
     return Experiment(config, noise(len(labels), SIZE), split, stream, tuple(map(str, range(classes))), CPU)

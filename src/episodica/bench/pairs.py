@@ -54,9 +54,9 @@ def embedded(learner: RelationNet, episodes: Episodes, experiment: Experiment) -
 @torch.no_grad()
 def engine_scores(learner: RelationNet, episodes: Episodes, experiment: Experiment) -> Tensor:
     """As evaluation computes them."""
-    examinee = folded(learner).for_evaluation()
-    assert isinstance(examinee, RelationNet)
-    return examinee.classify(embedded(examinee, episodes, experiment))
+    evaluated = folded(learner).for_evaluation()
+    assert isinstance(evaluated, RelationNet)
+    return evaluated.classify(embedded(evaluated, episodes, experiment))
 
 
 @torch.no_grad()

@@ -1,4 +1,4 @@
-"""The images that a model keeps, a line a class."""
+"""The images that a model keeps, one line for each class."""
 
 import numpy as np
 from PIL import Image

@@ -154,8 +154,8 @@ def _classes(folder: ModelFolder, call: Call, store: ImageStore, memory: Memory)
         found.append(StoredClass(name=session_data.names[c], kind="unseen", images=kept(rows), held_out=aside))
     for stored in call.state.classes if call.state else ():
         if stored.kind != "learned" and stored.name not in session_data.names:
-            room = None if stored.kind == "remembered" or call.options.budget is None else call.share
-            most = room.images - room.held_out if room else None
+            share = None if stored.kind == "remembered" or call.options.budget is None else call.share
+            most = share.images - share.held_out if share else None
             aside = _held_out(call, stored, ())
             found.append(stored.model_copy(update={"images": stored.images[:most], "held_out": aside}))
     return found

@@ -71,7 +71,7 @@ class SessionData:
     @property
     def stamp(self) -> str:
         """Of the images and what each is for: an interrupted call is continued where it is the same."""
-        told = [
+        stamps = [
             self.names,
             self.labels,
             self.past,
@@ -80,7 +80,7 @@ class SessionData:
             self.unseen,
             list(map(_stamp, self.images)),
         ]
-        return blake2b(repr(told).encode(), digest_size=16).hexdigest()
+        return blake2b(repr(stamps).encode(), digest_size=16).hexdigest()
 
 
 def gather(

@@ -1,4 +1,4 @@
-"""The command `episodica`: what a person types, and what the person is told. A file for each verb."""
+"""The command `episodica`: what users type, and what they read. A file for each verb."""
 
 import os
 import sys

@@ -41,8 +41,8 @@ def _name_failures(outcome: Outcome, out: Path) -> None:
     failures: dict[str, list[str]] = {}
     for config, error in outcome.failed:
         log = out / config.run_id / ERROR_LOG
-        told = log.exists() and not isinstance(error, InputError)
-        failures.setdefault(one_line(error), []).append(f"{config.run_id}, log: {log}" if told else config.run_id)
+        has_log = log.exists() and not isinstance(error, InputError)
+        failures.setdefault(one_line(error), []).append(f"{config.run_id}, log: {log}" if has_log else config.run_id)
     for message, runs in failures.items():
         complaints.print(f"[red]failed ({'; '.join(runs)}):[/] {escape(message)}", soft_wrap=True, highlight=False)
 

@@ -132,9 +132,9 @@ class EvalConfig(Section):
     episodes: int = Field(default=1000, ge=2)
     """episodes for each seen task and for the unseen classes"""
     way: Ways | None = None
-    """one or several ways; that of training is always examined too"""
+    """one or several ways; that of training is always evaluated too"""
     shots: Several | None = None
-    """one or several shots; those of training are always examined too"""
+    """one or several shots; those of training are always evaluated too"""
     queries: int = Field(default=15, ge=1)
     """queries of each class"""
     centroids: Literal["auto", "raw", "normalised"] = "auto"

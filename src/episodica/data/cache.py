@@ -26,7 +26,7 @@ from episodica.files.cache_folder import cache_folder
 FORMAT = 1
 OF_THE_DISK = {EACCES, EDQUOT, EFBIG, EIO, ENOSPC, EROFS, ESTALE}  # errors that say nothing about what lies on it
 NAMED = 10  # unreadable images that an error names
-TOLD = 500  # images between two words on progress
+REPORTED_EVERY = 500  # images
 OnProgress = Callable[[str, int, int], None]  # what is being done, how much of it, of how much
 
 
@@ -128,7 +128,7 @@ def _stamp(path: Path) -> tuple[int, int]:
 def _load(entry: Path) -> Arrays | None:
     """The entry, or nothing where it is missing or damaged.
 
-    The time of `images.npy` tells whether anybody touched it since; only then is its content checked.
+    The time of `images.npy` tells whether it was changed since; only then is its content checked.
     """
     try:
         sealed = json.loads((entry / "meta.json").read_text())
@@ -198,7 +198,7 @@ def decode_each(source: Source, size: int, on_progress: OnProgress) -> Iterator[
     total = len(source.labels)
     for i, image in enumerate(decode_in_parallel(source.images, size, source.name_of)):
         yield i, image
-        if (i + 1) % TOLD == 0 or i + 1 == total:
+        if (i + 1) % REPORTED_EVERY == 0 or i + 1 == total:
             on_progress("reading images", i + 1, total)
 
 

@@ -17,7 +17,7 @@ from episodica.registry import Component
 
 
 def silent(what: str, done: int, total: int) -> None:
-    """OnProgress that nobody watches."""
+    """OnProgress that reports nothing."""
 
 
 class Dataset(Component, kind="dataset"):

@@ -25,7 +25,7 @@ import numpy as np
 from episodica.data.decode import Unreadable, decode
 
 ASKED = struct.Struct("!IIQ")  # size of the square, most pixels, bytes that follow
-TOLD = struct.Struct("!?I")  # whether it worked, bytes that follow: a square, or why there is none
+ANSWER = struct.Struct("!?I")  # whether it worked, bytes that follow: a square, or why there is none
 LONGEST_REASON = 2_000  # bytes
 STARTING = 30.0  # seconds for a process to begin
 
@@ -80,7 +80,7 @@ class DecodingProcess:
             self._start()
         self._line.settimeout(max(ends - monotonic(), 0.001))
         self._line.sendall(ASKED.pack(size, max_pixels, len(data)) + data)
-        worked, length = TOLD.unpack(_receive(self._line, TOLD.size, ends))
+        worked, length = ANSWER.unpack(_receive(self._line, ANSWER.size, ends))
         if length != size * size * 3 if worked else length > LONGEST_REASON:
             raise ConnectionError("an answer of another length than any can have")
         return worked, _receive(self._line, length, ends)
@@ -134,7 +134,7 @@ def serve(line: socket.socket, limits: DecodingLimits) -> None:
                 worked, answer = True, decode(data, size, "image", max_pixels).tobytes()
             except Unreadable as error:
                 worked, answer = False, error.reason.encode("utf-8", "replace")[:LONGEST_REASON]
-            line.sendall(TOLD.pack(worked, len(answer)) + answer)
+            line.sendall(ANSWER.pack(worked, len(answer)) + answer)
 
 
 def _limit_memory(most: int) -> None:

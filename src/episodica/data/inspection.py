@@ -116,7 +116,7 @@ def contact_sheets(split: Split, arrays: Arrays, folder: Path) -> list[Path]:
 
 
 def sheet(rows: Rows, arrays: Arrays) -> Image.Image:
-    """The first images of each class, a line a class."""
+    """The first images of each class, one line for each."""
     side = arrays.images.shape[1]
     shown = min(side * max(1, SMALLEST // side), LARGEST)
     cell = shown + GAP

@@ -1,4 +1,4 @@
-"""The task stream: what arrives in each session, and on what the learner is examined."""
+"""The task stream: what arrives in each session, and on what the learner is evaluated."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -27,12 +27,12 @@ class TaskStream:
         return TaskStream(self.train[:tasks], self.lengths[:tasks], self.test[:tasks], self.unseen)
 
     def merged(self) -> "TaskStream":
-        """All tasks at once, for as many steps as one after another; examined on the original tasks."""
+        """All tasks at once, for as many steps as one after another; evaluated on the original tasks."""
         return TaskStream((Pool.merged(self.train),), (sum(self.lengths),), self.test, self.unseen)
 
     @property
-    def examined(self) -> bool:
-        """Whether images are held out to examine the learner on: of its tasks and of unseen classes."""
+    def evaluated(self) -> bool:
+        """Whether images are held out to evaluate the learner on: of its tasks and of unseen classes."""
         return bool(self.test) and len(self.unseen) > 0
 
     def seen(self, session: int) -> list[int]:

@@ -26,10 +26,10 @@ def embed_all(learner: Learner, rows: Tensor, pixels: Callable[[Tensor], Tensor]
     return embed_chunks(folded(learner), rows, pixels)
 
 
-def embed_chunks(examinee: Learner, rows: Tensor, pixels: Callable[[Tensor], Tensor]) -> Tensor:
+def embed_chunks(evaluated: Learner, rows: Tensor, pixels: Callable[[Tensor], Tensor]) -> Tensor:
     """The same by a learner that is folded already."""
     with torch.no_grad():
-        return torch.cat([examinee.embed(pixels(chunk)) for chunk in rows.split(CHUNK)])
+        return torch.cat([evaluated.embed(pixels(chunk)) for chunk in rows.split(CHUNK)])
 
 
 def folded(learner: Module) -> Module:

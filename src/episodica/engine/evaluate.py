@@ -22,21 +22,21 @@ EPISODES_DRAWN_AT_ONCE = 250
 VALUES_AT_ONCE = 2**26
 
 
-def examine(learner: Learner, experiment: Experiment, session: int) -> Iterator[tuple[str, Shape, Tensor]]:
+def evaluate_session(learner: Learner, experiment: Experiment, session: int) -> Iterator[tuple[str, Shape, Tensor]]:
     """Per-episode accuracies of the unseen classes and of each seen task ("1", "2", ...), for each shape asked for."""
     stream, config = experiment.stream, experiment.config
-    examinee = folded(learner).for_evaluation()  # encoder and classifier
+    evaluated = folded(learner).for_evaluation()  # encoder and classifier
     pools = {UNSEEN: stream.unseen} | {str(task + 1): stream.test[task] for task in stream.seen(session)}
     for name, pool in pools.items():
-        embeddings = embeddings_of(examinee, pool, experiment)
+        embeddings = embeddings_of(evaluated, pool, experiment)
         for shape in config.evaluation_shapes:
             g = generator("evaluation", config.eval.seed, name, shape.way, shape.shots)
-            yield name, shape, episode_accuracies(examinee, embeddings, pool, shape, g, normalised=config.normalised)
+            yield name, shape, episode_accuracies(evaluated, embeddings, pool, shape, g, normalised=config.normalised)
 
 
-def embeddings_of(examinee: Learner, pool: Pool, experiment: Experiment) -> Embeddings | EmbeddedWhenAsked:
+def embeddings_of(evaluated: Learner, pool: Pool, experiment: Experiment) -> Embeddings | EmbeddedWhenAsked:
     def embed(rows: Tensor) -> Tensor:
-        embeddings = embed_chunks(examinee, rows, experiment.pixels)
+        embeddings = embed_chunks(evaluated, rows, experiment.pixels)
         return normalize(embeddings) if experiment.config.normalised else embeddings
 
     rows = pool.images()

@@ -19,7 +19,7 @@ from episodica.engine.checkpoint import (
     restore_module,
     restore_optimizer,
 )
-from episodica.engine.evaluate import examine
+from episodica.engine.evaluate import evaluate_session
 from episodica.engine.experiment import Experiment, new_learner, new_method, notices
 from episodica.engine.forward import Forward, frozen
 from episodica.errors import Interrupted
@@ -115,7 +115,7 @@ class Trainer:
             self.memory.add(pools.current, partial(access.embed_for_choice, self.learner), rng("engine.memory"))
         self.method.end(access, pools)
         access.close()
-        if self.stream.examined:
+        if self.stream.evaluated:
             self._evaluate()
         self._save({}, ended=True)
 
@@ -154,8 +154,8 @@ class Trainer:
     def _evaluate(self) -> None:
         started = time.perf_counter()
         accuracies = {}
-        for name, shape, found in examine(self.learner, self.experiment, self.session):
-            accuracies[name, shape] = found.double().numpy()
+        for name, shape, values in evaluate_session(self.learner, self.experiment, self.session):
+            accuracies[name, shape] = values.double().numpy()
             mean = float(accuracies[name, shape].mean())
             self._log("evaluation", on=name, way=shape.way, shots=shape.shots, mean=mean)
             if self.stop():

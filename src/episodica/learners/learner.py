@@ -9,7 +9,7 @@ from episodica.types import Embedded
 
 
 class Learner(Module, Component, kind="learner"):
-    """`prototypes` and `scores` stay apart, so that queries can be scored against anybody's prototypes."""
+    """`prototypes` and `scores` stay apart, so that queries can be scored against any prototypes."""
 
     backbone: Backbone
     exemplars: ClassVar[str]  # the rule by which a memory chooses for this learner, unless told otherwise

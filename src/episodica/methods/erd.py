@@ -71,19 +71,20 @@ class ERD(Method, name="erd"):
         return {"mix": mix, "exemplar": exemplars_only(pools.past, shape, rng, avoid=used)}
 
     def loss(self, step: Step) -> dict[str, Tensor]:
+        """Eq. 8: L = L_meta (eq. 5) + lambda_m L_dist^m (eq. 7) + lambda_e L_dist^e (eq. 6)."""
         learner, teacher, terms = step.learner, step.teacher, meta_term(step)
         if teacher is None:
             return terms
         if self.lambda_m:
             terms["distill_m"] = self.lambda_m * self._distill_cross(step, teacher)
-        if self.lambda_e:
+        if self.lambda_e:  # eq. 6, or the second line of eq. 10: each model with its own classifier
             new, old = learner.answers(step.new["exemplar"]), teacher.answers(step.old["exemplar"])
             terms["distill_e"] = self.lambda_e * learner.distill(new, old, self.kl_clamp)
         return terms
 
     def _distill_cross(self, step: Step, teacher: Learner) -> Tensor:
-        """Eq. 7. The old classifier module scores the new embeddings: for ProtoNets, which have none, that is the new
-        classifier; for Relation Networks it is what the paper's equation for them says."""
+        """Eq. 7 for ProtoNets, the first line of eq. 10 for Relation Networks: the old classifier module scores the new
+        embeddings. ProtoNets have no classifier module, so for them it is eq. 7 as printed."""
         new, old = step.new["mix"], step.old["mix"]
         if self.cross == "paper":
             pair = teacher.answers(new), teacher.answers(old)

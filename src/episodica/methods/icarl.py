@@ -1,7 +1,8 @@
 """iCaRL (Rebuffi, Kolesnikov, Sperl, Lampert, CVPR 2017) as a baseline that learns a representation.
 
 One sigmoid for each class. On current images and exemplars alike, the targets of new classes are the labels, and those
-of old classes are what the previous network answers. Its nearest-mean rule is the evaluation that all methods share.
+of old classes are what the previous network answers. Its nearest-mean rule (eq. 2) is the evaluation
+that all methods share.
 """
 
 from __future__ import annotations
@@ -74,6 +75,8 @@ class ICaRL(Method, name="icarl"):
         return {"mix": draw_batch(arrived(pools), self.batch, rng("mix"))}
 
     def loss(self, step: Step) -> dict[str, Tensor]:
+        """Algorithm 3: binary cross-entropy of the outputs g_y(x) = sigmoid(w_y . phi(x) + b_y) (eq. 1) with targets:
+        labels for new classes (classification), the previous network's g_y(x) for old ones (distillation)."""
         new = step.new_batches["mix"]
         logits = F.linear(new.features.float(), self.weight, self.bias)
         targets = F.one_hot(new.labels, len(self.weight)).float()

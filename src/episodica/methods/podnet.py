@@ -109,6 +109,10 @@ class PODNet(Method, name="podnet"):
         return {"mix": draw(arrived(pools), self.batch, rng("mix"))}
 
     def loss(self, step: Step) -> dict[str, Tensor]:
+        """L_LSC + POD-spatial, mean over the blocks, + POD-flat, with the adaptive factor sqrt(seen / new classes).
+
+        POD-flat is the squared distance of embeddings of length 1, halved: 1 - <h'*, h'>.
+        """
         new = step.new_batches["mix"]
         if self._tunes(step.rng.done):
             return {"tune": self._nca(new.features.detach(), new.labels)}
@@ -122,7 +126,7 @@ class PODNet(Method, name="podnet"):
         return terms
 
     def _nca(self, features: Tensor, labels: Tensor) -> Tensor:
-        """The own class against the others alone.
+        """L_LSC: max(log sum_{i != y} exp(scale s_i) - scale (s_y - margin), 0): the own class against all others.
 
         The learned scale is kept positive: below zero the paper's margin alone would make the loss vanish. The released
         code takes the margin off every class, where it cancels, and counts the own class as high as the highest.
@@ -137,13 +141,14 @@ class PODNet(Method, name="podnet"):
 
 
 def similarities(features: Tensor, proxies: Tensor) -> Tensor:
-    """Local similarity classifier: the mean of a class's cosines, weighted by their softmax. [M, C]"""
+    """Local similarity classifier: s_c = sum_k softmax_k(<w'_ck, h'>) <w'_ck, h'> over the proxies k. [M, C]"""
     cosines = torch.einsum("md,cpd->mcp", F.normalize(features), F.normalize(proxies, dim=-1))
     return (cosines.softmax(-1) * cosines).sum(-1)
 
 
 def pod_spatial(new: Tensor, old: Tensor) -> Tensor:
-    """Distance of the squared maps, summed over rows and over columns and then normalised; mean over images."""
+    """POD-width and POD-height in one: squared maps summed over rows and over columns, joined and scaled to length 1;
+    the Euclidean distance of the two models, mean over images."""
     profiles = (torch.cat([m.square().sum(2).flatten(1), m.square().sum(3).flatten(1)], 1) for m in (new, old))
     a, b = (F.normalize(profile) for profile in profiles)
     return (a - b).norm(dim=1).mean()

@@ -55,7 +55,7 @@ class Average(BaseModel):
 
 
 class Evaluation(BaseModel):
-    """The same training examined with another way or number of shots."""
+    """The same training evaluated with another way or number of shots."""
 
     way: int
     shots: int
@@ -82,7 +82,7 @@ class Results(BaseModel):
     average: Average | None
     evaluations: list[Evaluation]
 
-    def examinations(self) -> list["Results"]:
+    def each_evaluation(self) -> list["Results"]:
         """One for each way and number of shots, that of training first."""
         others = [
             self.model_copy(

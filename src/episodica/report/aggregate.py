@@ -169,7 +169,7 @@ class Line:
         return list(self._by_order())
 
     def has(self, metric: str) -> bool:
-        """A bound that is lent was examined on other tasks than those of the stream it stands for."""
+        """A bound that is lent was evaluated on other tasks than those of the stream it stands for."""
         return metric == "meta_test" or self.lent_to is None
 
     def _by_order(self) -> dict[int, list[Run]]:

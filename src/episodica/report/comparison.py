@@ -56,16 +56,16 @@ def labels(configs: Sequence[RunConfig]) -> dict[str, str]:
         peers = [tree for other, tree in trees.items() if methods[other] == config.method.name]
         apart = [path for path in own if any(peer.get(path) != own[path] for peer in peers)]
         short = Counter(path.split(".")[-1] for path in apart)
-        told = [path for path in apart if path in chosen or (len(apart) <= PLAIN and own[path] is not False)]
-        keys = {path: key if short[key := path.split(".")[-1]] == 1 else path for path in told}
+        shown = [path for path in apart if path in chosen or (len(apart) <= PLAIN and own[path] is not False)]
+        keys = {path: key if short[key := path.split(".")[-1]] == 1 else path for path in shown}
         named[config.run_id] = " ".join([config.method.name, *(f"{key}={own[path]}" for path, key in keys.items())])
     return named
 
 
-def examined(runs: Sequence[Run]) -> list[list[Run]]:
-    """The runs as they were examined with each way and number of shots, that of training first."""
+def by_evaluation(runs: Sequence[Run]) -> list[list[Run]]:
+    """The runs as they were evaluated with each way and number of shots, that of training first."""
     shapes: dict[tuple[int, int], list[Run]] = {}
     for config, results in runs:
-        for one in results.examinations():
+        for one in results.each_evaluation():
             shapes.setdefault((one.shape["way"], one.shape["shots"]), []).append((config, one))
     return list(shapes.values())

@@ -23,7 +23,7 @@ NO_RESULTS, DAMAGED, REPEATED = "no results yet", "damaged", "found twice"
 @dataclass(frozen=True)
 class Found:
     folder: Folder
-    place: str  # below the folder that was named: reports are published, and where it lies is nobody's business
+    place: str  # below the folder that was named: reports are published, and and must not say where it lies
     state: str
     config: RunConfig | None = None
     results: Results | None = None
@@ -64,7 +64,7 @@ def _run_folders(folder: Folder) -> Iterator[Folder]:
 
 
 def publishable(text: str, *folders: Path) -> str:
-    """A message that names files in full, with their last names alone: where they lie is nobody's business."""
+    """A message that names files in full, with their last names alone: so that it does not say where they lie."""
     for folder in folders:  # whose names may hold anything
         text = text.replace(str(folder), folder.name)
     return _ABSOLUTE.sub(r"\1", text)

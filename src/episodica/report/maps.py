@@ -52,10 +52,10 @@ def _mapped(lines: Sequence[Line]) -> list[Run]:
 
 def _caption(classes: Mapping[tuple[str, ...], Sequence[str]]) -> str:
     named = {", ".join(f"{i}: {n}" for i, n in enumerate(own, start=1)): lines for own, lines in classes.items()}
-    told = named if len(named) == 1 else [f"{' and '.join(lines)} with {own}" for own, lines in named.items()]
+    names = named if len(named) == 1 else [f"{' and '.join(lines)} with {own}" for own, lines in named.items()]
     return (
         f"Embeddings of {max(map(len, classes))} unseen classes on their two main axes (PCA, anew for each session; in "
-        f"brackets the share of the variance that they hold). {'; '.join(told)}."
+        f"brackets the share of the variance that they hold). {'; '.join(names)}."
     )
 
 

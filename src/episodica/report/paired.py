@@ -20,7 +20,7 @@ MOST_EPISODES = 2**28  # bytes of one file, unpacked
 
 
 def paired(first: Folder, second: Folder, shape: Mapping[str, int]) -> dict[str, Mean]:
-    """First minus second on unseen classes and as the mean over seen tasks, as examined with a way and shots.
+    """First minus second on unseen classes and as the mean over seen tasks, as evaluated with a way and shots.
 
     After the last session that both have, where a bound's only one stands for the last.
     """
@@ -34,7 +34,7 @@ def paired(first: Folder, second: Folder, shape: Mapping[str, int]) -> dict[str,
     prefix = f"{shape['way']}way-{shape['shots']}shot-"
     ours, theirs = (_accuracies(folder, at, prefix) for folder, at in zip((first, second), reached, strict=True))
     if configs[0].eval != configs[1].eval or ours.keys() != theirs.keys():
-        raise InputError(f"{first} and {second} were examined with different questions: compare runs of one recipe")
+        raise InputError(f"{first} and {second} were evaluated with different questions: compare runs of one recipe")
     apart = {name: Mean.of((ours[name] - theirs[name]).tolist()) for name in ours}
     unseen = apart.pop(UNSEEN)
     return {"meta_test": unseen, "seen": mean_over_tasks(list(apart.values()))}

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 
 from episodica.config import RunConfig
 from episodica.report.aggregate import Line, lines
-from episodica.report.comparison import Run, examined
+from episodica.report.comparison import Run, by_evaluation
 from episodica.report.paper import place_in_paper
 
 
 def by_setting(runs: Sequence[Run]) -> list[list[Line]]:
-    """Lines in the paper's order, bounds last, for each setting and each shape that was examined."""
+    """Lines in the paper's order, bounds last, for each setting and each shape that was evaluated."""
     settings: dict[str, list[Line]] = {}
-    for part in examined(runs):
+    for part in by_evaluation(runs):
         for line in sorted(lines(part), key=lambda line: (line.bound, place_in_paper(line.config))):
             key = json.dumps([line.setting, line.runs[0][1].shape], sort_keys=True)
             settings.setdefault(key, []).append(line)

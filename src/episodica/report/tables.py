@@ -9,7 +9,7 @@ from episodica.report.paper import Printed, paper_gap, paper_number
 
 
 def accuracy_table(lines: Sequence[Line], metric: str, name: str = "") -> Table:
-    """A line a method: the shown sessions, the average of all sessions, and the gap to joint at the last."""
+    """One line for each method: the shown sessions, the average of all sessions, and the gap to joint at the last."""
     lines = [line for line in lines if line.has(metric)]
     shown = shown_sessions(max(line.last for line in lines))
     bounds = _episodes_of_bounds(lines, metric)

@@ -30,6 +30,6 @@ class InTurn:
                     with suppress(OSError, Refused):  # a full disk is one of the reasons to be here
                         write_failure(config, out, traceback.format_exc())
                 outcome.note(config, error)
-                with suppress(Interrupted):  # nobody listens any more
+                with suppress(Interrupted):  # the caller has stopped listening
                     on_event({"event": "failed", "run": config.run_id})
         return outcome

@@ -102,9 +102,9 @@ class OnRay:
             raise InputError(f"no Ray cluster could be reached at {self.address or 'this machine'}: {error}") from None
 
     def _check_room(self, ray: Any) -> None:
-        rooms = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-        if not any(room.get("CPU", 0) >= self.cpus and room.get("GPU", 0) >= self.gpus for room in rooms):
-            most = max((room.get("CPU", 0), room.get("GPU", 0)) for room in rooms)
+        free = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        if not any(node.get("CPU", 0) >= self.cpus and node.get("GPU", 0) >= self.gpus for node in free):
+            most = max((node.get("CPU", 0), node.get("GPU", 0)) for node in free)
             raise InputError(
                 f"no machine of the cluster has {self.cpus} CPUs and {self.gpus:g} GPUs for a run: the largest has "
                 f"{most[0]:g} and {most[1]:g}; lower cpus or gpus"
@@ -134,7 +134,7 @@ class Sweep:
     outcome: Outcome
 
     def work(self, configs: Sequence[RunConfig], on_event_for: OnEventFor, stop: Stop) -> None:
-        """All runs are handed over at once, and start when there is room: a cluster that grows sees what is needed."""
+        """All runs are handed over at once, and start when resources are free: a growing cluster sees the need."""
         self.exchange = _new_exchange(self.ray)
         self.jobs = {config.run_id: Job(config, on_event_for(config)) for config in configs}
         answers = {self._hand_over(job): job for job in self.jobs.values()}

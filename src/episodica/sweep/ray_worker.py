@@ -76,7 +76,7 @@ class Line:
         answers, self._posts = ray.wait(self._posts, **wait, fetch_local=True)
         try:
             self._asked |= any(ray.get(answers))
-        except RayError:  # nobody listens any more
+        except RayError:  # the caller has stopped listening
             raise Interrupted from None
 
 

@@ -113,7 +113,7 @@ def _work(tree: dict[str, Any], out: Path, threads: int, connection: Connection,
     def on_event(event: Mapping[str, Any]) -> None:
         try:
             connection.send(dict(event))
-        except OSError:  # nobody listens any more
+        except OSError:  # the caller has stopped listening
             raise Interrupted from None
 
     outcome = InTurn().run([resolve(tree)], out, lambda config: on_event, asked.is_set)

@@ -47,8 +47,8 @@ async def stream(poller: Poller, stopping: Callable[[], bool]) -> AsyncIterator[
         await poller.look()
         change = poller.folder.since(version)
         if change.runs or change.gone or not version:
-            told = {"folder": str(poller.folder.root), "whole": not version, "runs": change.runs, "gone": change.gone}
-            yield f"event: runs\ndata: {to_json(told)}\n\n"
+            update = {"folder": str(poller.folder.root), "whole": not version, "runs": change.runs, "gone": change.gone}
+            yield f"event: runs\ndata: {to_json(update)}\n\n"
             spoke = time.monotonic()
         elif time.monotonic() - spoke > SIGN_OF_LIFE:
             yield ": still here\n\n"

@@ -1,4 +1,4 @@
-"""Files of run folders, read with care: a folder may be growing, half copied, damaged, or made by somebody else."""
+"""Files of run folders, read with care: a folder may be growing, half copied, damaged, or from another source."""
 
 import os
 import stat

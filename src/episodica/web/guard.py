@@ -38,7 +38,7 @@ HEADERS = {
     "cache-control": "no-store",
 }
 ANYONE_MAY_ASK = frozenset({"/health"})
-LEAST_TOKEN = 16  # characters: what nobody guesses, so that guesses need not be counted
+LEAST_TOKEN = 16  # characters: too many to guess, so that guesses need not be counted
 TOKEN = re.compile(rf"[!-~]{{{LEAST_TOKEN},}}")
 AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::\d{1,5})?", re.IGNORECASE)
 
@@ -183,7 +183,7 @@ def _hardened(send: Send) -> Send:
 
 async def _answer(send: Send, status: HTTPStatus, text: str, headers: dict[str, str] | None = None) -> None:
     pairs = {"content-type": "text/plain; charset=utf-8", "content-length": str(len(text.encode())), **(headers or {})}
-    if status == HTTPStatus.BAD_REQUEST:  # where the next request begins, nobody can tell
+    if status == HTTPStatus.BAD_REQUEST:  # where the next request begins is unknown
         pairs["connection"] = "close"
     if status == HTTPStatus.UNAUTHORIZED:
         pairs["www-authenticate"] = "Bearer"

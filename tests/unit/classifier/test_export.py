@@ -17,7 +17,7 @@ from episodica.classifier.state import ModelState
 from episodica.config import RunConfig
 from episodica.data.sampling import draw_episodes
 from episodica.engine.checkpoint import Checkpoint, Checkpoints, module_tensors
-from episodica.engine.evaluate import examine
+from episodica.engine.evaluate import evaluate_session
 from episodica.engine.experiment import Experiment, new_learner
 from episodica.errors import InputError
 from episodica.learners.learner import Learner
@@ -99,7 +99,7 @@ def test_the_classifier_of_a_run_is_the_one_that_was_evaluated(
     with RunFolder(tmp_path, config) as run:
         checkpoint = Checkpoint(session=0, step=0, ended=True, events=0, seconds_train=0)
         Checkpoints(run.checkpoints).save(checkpoint, module_tensors("learner", learner))
-    (name, shape, expected), *_ = examine(learner, replace(experiment, config=config), 0)
+    (name, shape, expected), *_ = evaluate_session(learner, replace(experiment, config=config), 0)
     g = generator("evaluation", config.eval.seed, name, shape.way, shape.shots)
     episodes = draw_episodes(experiment.stream.unseen, shape, g)
     labels = torch.arange(shape.way).repeat_interleave(shape.queries)

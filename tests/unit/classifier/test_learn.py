@@ -158,10 +158,10 @@ def test_another_models_weights_can_be_the_start(model, write_classes, tmp_path)
 
 def _notices(model: Path, call: Call, *, interrupted: bool = False) -> list[str]:
     """What a call tells, which is stopped at its first step or runs to its end."""
-    folder, told = ModelFolder(model), []
+    folder, received = ModelFolder(model), []
     with folder.writing(), pytest.raises(Interrupted) if interrupted else nullcontext():
-        learn(folder, call, told.append, stop=lambda: interrupted)
-    return [event["text"] for event in told if event["event"] == "notice"]
+        learn(folder, call, received.append, stop=lambda: interrupted)
+    return [event["text"] for event in received if event["event"] == "notice"]
 
 
 def test_remembering_keeps_the_work_of_an_interrupted_call(model, write_classes, glyphs):

@@ -262,7 +262,7 @@ def test_the_cache_folder_follows_the_environment(tmp_path, monkeypatch):
 
 
 def test_progress_reaches_the_end(folder, monkeypatch):
-    monkeypatch.setattr(cache, "TOLD", 5)
-    told = []
-    Folder(root=str(folder)).load(lambda *what: told.append(what))
-    assert told == [("reading images", done, 12) for done in (5, 10, 12)]
+    monkeypatch.setattr(cache, "REPORTED_EVERY", 5)
+    received = []
+    Folder(root=str(folder)).load(lambda *what: received.append(what))
+    assert received == [("reading images", done, 12) for done in (5, 10, 12)]

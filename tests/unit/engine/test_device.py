@@ -88,16 +88,16 @@ def test_the_allocator_is_left_alone_until_the_command_asks() -> None:
 
 
 def test_glibc_is_told_to_keep_large_blocks_and_others_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[tuple[int, int]] = []
+    received: list[tuple[int, int]] = []
 
     class Libc:
         def mallopt(self, what: int, value: int) -> None:
-            told.append((what, value))
+            received.append((what, value))
 
     monkeypatch.setattr(ctypes, "CDLL", lambda name: Libc())
     for platform, libc in (("darwin", ""), ("linux", ""), ("linux", "glibc")):
-        assert told == []
+        assert received == []
         monkeypatch.setattr("sys.platform", platform)
         monkeypatch.setattr("platform.libc_ver", lambda libc=libc: (libc, ""))
         keep_freed_memory()
-    assert told == [(-4, 0), (-1, 2**31 - 1)]  # no maps; never give back
+    assert received == [(-4, 0), (-1, 2**31 - 1)]  # no maps; never give back

@@ -9,7 +9,7 @@ import torch
 from episodica.data.sampling import draw_episodes
 from episodica.engine import evaluate
 from episodica.engine.embedder import Embeddings, embed_all
-from episodica.engine.evaluate import answered_at_once, episode_accuracies, examine
+from episodica.engine.evaluate import answered_at_once, episode_accuracies, evaluate_session
 from episodica.learners.relationnet import RelationNet
 from episodica.models.conv4 import Conv4
 from episodica.rng import generator, seeded
@@ -53,7 +53,7 @@ def test_fast_and_slow_evaluation_agree(learner, experiment, stream, shots, monk
 @pytest.mark.parametrize("shots", [1, 2])
 def test_normalised_centroids_are_those_of_the_slow_evaluation(learner, experiment, stream, make_config, shots):
     config = make_config({"eval.centroids": "normalised", "shape.shots": shots, "eval.episodes": 10, "eval.queries": 2})
-    (_, shape, found), *_ = examine(learner, replace(experiment, config=config), 0)
+    (_, shape, found), *_ = evaluate_session(learner, replace(experiment, config=config), 0)
     g = generator("evaluation", config.eval.seed, "unseen", shape.way, shots)
     episodes = draw_episodes(stream.unseen, shape, g).rows.tolist()
     expected = [slow_accuracy(learner, experiment, e, shots, normalised=True) for e in episodes]
@@ -63,7 +63,7 @@ def test_normalised_centroids_are_those_of_the_slow_evaluation(learner, experime
 
 def test_unseen_classes_and_every_seen_task_are_examined(learner, experiment):
     for session, tasks in enumerate((["1"], ["1", "2"], ["1", "2", "3"])):
-        found = list(examine(learner, experiment, session))
+        found = list(evaluate_session(learner, experiment, session))
         assert [name for name, _, _ in found] == ["unseen", *tasks]
         assert all(shape == experiment.config.evaluation_shapes[0] for _, shape, _ in found)
         assert all(len(accuracies) == 20 for *_, accuracies in found)
@@ -71,14 +71,18 @@ def test_unseen_classes_and_every_seen_task_are_examined(learner, experiment):
 
 def test_every_shape_asked_for_is_examined(learner, experiment, make_config):
     config = make_config({"eval.shots": [1, 2], "eval.way": [2, 3]})
-    found = [(s.way, s.shots) for name, s, _ in examine(learner, replace(experiment, config=config), 0) if name == "1"]
+    found = [
+        (s.way, s.shots)
+        for name, s, _ in evaluate_session(learner, replace(experiment, config=config), 0)
+        if name == "1"
+    ]
     assert found == [(3, 1), (2, 1), (2, 2), (3, 2)]
 
 
 def test_questions_depend_on_the_evaluation_seed_alone(learner, experiment, make_config):
     def answers(**changes) -> list[float]:
         config = make_config(changes)
-        return torch.cat([a for *_, a in examine(learner, replace(experiment, config=config), 1)]).tolist()
+        return torch.cat([a for *_, a in evaluate_session(learner, replace(experiment, config=config), 1)]).tolist()
 
     assert answers() == answers(seed=5) == answers(**{"method.name": "ft", "train.lr": 0.5})
     assert answers() != answers(**{"eval.seed": 1})
@@ -87,7 +91,7 @@ def test_questions_depend_on_the_evaluation_seed_alone(learner, experiment, make
 def test_examination_leaves_the_learner_as_it_was(learner, experiment):
     learner.train()
     before = {name: tensor.clone() for name, tensor in learner.state_dict().items()}
-    list(examine(learner, experiment, 2))
+    list(evaluate_session(learner, experiment, 2))
     assert learner.training
     assert all(torch.equal(tensor, before[name]) for name, tensor in learner.state_dict().items())
 
@@ -117,7 +121,7 @@ def relation_net(experiment) -> RelationNet:
 
 def test_the_classifier_is_examined_with_its_running_statistics(relation_net, experiment, stream):
     """Question by question, query by query: nobody's batch leaks into an answer, whatever mode the learner is in."""
-    for name, shape, found in examine(relation_net, experiment, 0):
+    for name, shape, found in evaluate_session(relation_net, experiment, 0):
         pool = stream.unseen if name == "unseen" else stream.test[0]
         g = generator("evaluation", experiment.config.eval.seed, name, shape.way, shape.shots)
         relation_net.eval()
@@ -137,11 +141,11 @@ def test_the_classifier_is_examined_with_its_running_statistics(relation_net, ex
 def test_how_many_episodes_are_answered_at_once_changes_no_answer(
     relation_net, learner, experiment, values, monkeypatch
 ):
-    for examinee in (relation_net, learner):
-        whole = [accuracies.tolist() for *_, accuracies in examine(examinee, experiment, 1)]
+    for evaluated in (relation_net, learner):
+        whole = [accuracies.tolist() for *_, accuracies in evaluate_session(evaluated, experiment, 1)]
         with monkeypatch.context() as patch:
             patch.setattr(evaluate, "VALUES_AT_ONCE", values)
-            assert [accuracies.tolist() for *_, accuracies in examine(examinee, experiment, 1)] == whole
+            assert [accuracies.tolist() for *_, accuracies in evaluate_session(evaluated, experiment, 1)] == whole
 
 
 def test_episodes_at_once_fit_the_budget(relation_net, learner):
@@ -152,11 +156,11 @@ def test_episodes_at_once_fit_the_budget(relation_net, learner):
 
 
 def test_embeddings_that_do_not_fit_into_memory_are_made_for_each_episode(relation_net, experiment, monkeypatch):
-    at_once = [accuracies.tolist() for *_, accuracies in examine(relation_net, experiment, 1)]
+    at_once = [accuracies.tolist() for *_, accuracies in evaluate_session(relation_net, experiment, 1)]
     asked = []
     read = experiment.store.read
     monkeypatch.setattr(experiment.store, "read", lambda rows: asked.append(len(rows)) or read(rows))
     monkeypatch.setattr(evaluate, "VALUES_KEPT", 1000)
     monkeypatch.setattr(evaluate, "VALUES_AT_ONCE", 1)
-    assert [accuracies.tolist() for *_, accuracies in examine(relation_net, experiment, 1)] == at_once
+    assert [accuracies.tolist() for *_, accuracies in evaluate_session(relation_net, experiment, 1)] == at_once
     assert len(asked) == 3 * (1 + 20)  # of each pool one image for the shape, then every episode its own

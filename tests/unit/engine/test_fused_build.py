@@ -92,12 +92,12 @@ def test_without_a_working_compiler(command, said, monkeypatch, tmp_path, conv4_
     monkeypatch.setenv("CXX", command)
     with pytest.raises(CannotBuild, match=said):
         library()
-    told: list[str] = []
-    assert accelerate(conv4_learner, "auto", told.append) == "torch"
+    received: list[str] = []
+    assert accelerate(conv4_learner, "auto", received.append) == "torch"
     assert type(conv4_learner.backbone.blocks[0]) is not FirstBlock
-    assert len(told) == 1
+    assert len(received) == 1
     with pytest.raises(InputError, match=f"kernels = fused: .*{said}"):
-        accelerate(conv4_learner, "fused", told.append)
+        accelerate(conv4_learner, "fused", received.append)
     assert not (tmp_path / "kernels").exists()
 
 
@@ -162,9 +162,9 @@ def test_a_folder_that_cannot_be_written(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("found")
 def test_the_blocks_are_replaced_and_the_state_stays(conv4_learner):
     for asked in ("auto", "fused"):
-        learner, told = deepcopy(conv4_learner), []
-        assert accelerate(learner, asked, told.append) == "fused"
-        assert not told
+        learner, received = deepcopy(conv4_learner), []
+        assert accelerate(learner, asked, received.append) == "fused"
+        assert not received
         kinds = [type(block) for block in learner.backbone.blocks]
         assert kinds == [FirstBlock, LaterBlock, LaterBlock, LaterBlock]
         assert list(learner.state_dict()) == list(conv4_learner.state_dict())
@@ -172,10 +172,10 @@ def test_the_blocks_are_replaced_and_the_state_stays(conv4_learner):
 
 
 def test_nothing_is_built_where_it_is_not_asked_for_or_does_not_fit(conv4_learner, learner, tmp_path):
-    told: list[str] = []
-    assert accelerate(conv4_learner, "torch", told.append) == "torch"
-    assert accelerate(learner, "auto", told.append) == "torch"
+    received: list[str] = []
+    assert accelerate(conv4_learner, "torch", received.append) == "torch"
+    assert accelerate(learner, "auto", received.append) == "torch"
     with pytest.raises(InputError, match="which this backbone has not"):
-        accelerate(learner, "fused", told.append)
-    assert not told
+        accelerate(learner, "fused", received.append)
+    assert not received
     assert not list(tmp_path.iterdir())

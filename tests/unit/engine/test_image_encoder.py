@@ -53,11 +53,11 @@ def one_by_one(backbone: Backbone, images: list[np.ndarray], size: int = SIZE) -
 def test_embeddings_are_those_of_one_image_after_another(engine, count):
     backbone, images = network(), photos(count)
     encoder = ImageEncoder(backbone, SIZE, engine=engine, threads=1)
-    told = []
-    found = encoder.embed(images, on_progress=lambda *numbers: told.append(numbers))
+    received = []
+    found = encoder.embed(images, on_progress=lambda *numbers: received.append(numbers))
     assert encoder.engine == engine
     assert found.rows == list(range(count))
-    assert told[-1] == (count, count)
+    assert received[-1] == (count, count)
     torch.testing.assert_close(found.vectors, one_by_one(backbone, images), rtol=1e-4, atol=1e-4)
     squares = np.stack([decode(image, SIZE) for image in images])
     assert torch.equal(encoder.embed_pixels(squares), found.vectors)

@@ -50,7 +50,7 @@ def test_forgetting_may_be_negative():
 
 @pytest.fixture
 def ledger(make_config) -> Ledger:
-    """Two sessions of a run that is examined with 1 and 2 shots."""
+    """Two sessions of a run that is evaluated with 1 and 2 shots."""
     ledger = Ledger(make_config({"eval.shots": [1, 2]}), "hash")
     for session in range(2):
         names = ["unseen", *map(str, range(1, session + 2))]

@@ -2,7 +2,7 @@
 
 Plain C functions, called through ctypes: no headers of torch or Python are needed and the build takes a second. The
 file's name follows from the source, the command and what the compiler says about itself and this processor, so that no
-other version or machine with the same home folder finds it; it appears whole or not at all, so nobody waits for a lock.
+other version or machine with the same home folder finds it; it appears whole or not at all, so it needs no lock.
 A new build is first tried in a process of its own: a library that crashes must not take a training with it.
 """
 

@@ -141,7 +141,7 @@ void add_moments(const float* padded, Sizes s, double* patches, double* out) {
 
 extern "C" {
 
-// `places` [M][H/2][W/2][O] says which of its four numbers each pooled one is; null where nobody asks.
+// `places` [M][H/2][W/2][O] says which of its four numbers each pooled one is; null where no gradient is needed.
 void conv_pool_relu(const float* images, int64_t count, int64_t height, int64_t width, const float* weights,
                     const float* shift, int64_t channels, float* out, uint8_t* places, int threads) {
     const Sizes s{height, width, channels};

@@ -42,7 +42,11 @@ def _statistics(weight: Tensor, bias: Tensor, norm: nn.BatchNorm2d, images: Tens
 
 
 class _ConvPoolReLU(torch.autograd.Function):
-    """Only the places of the maxima are kept, a byte each: that is where the gradient goes."""
+    """y = ReLU(max over the window of (x . weights + shift)), x the patches of 27 numbers.
+
+    The gradient g of y goes to the patch x* that holds each maximum, so d weights = sum x* g^T and d shift = sum g;
+    where ReLU gave 0 there is none. Only the places of the maxima are kept, a byte each.
+    """
 
     @staticmethod
     def forward(ctx: Any, images: Tensor, weights: Tensor, shift: Tensor) -> Tensor:

@@ -36,7 +36,7 @@ def conv_pool_relu(images: Tensor, weights: Tensor, shift: Tensor, places: Tenso
 
 
 def conv_pool_relu_backward(images: Tensor, gradient: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
-    """Of weights and shift."""
+    """Gradients of the weights [27, O] and of the shift [O]."""
     channels = gradient.shape[1]
     sums = torch.empty(TAPS + 1, channels, dtype=torch.float64)
     given = (*_images(images), _pointer(gradient), _pointer(places), c_int64(channels))
@@ -62,7 +62,7 @@ def norm_pool_relu(maps: Tensor, scale: Tensor, shift: Tensor, places: Tensor | 
 
 
 def norm_pool_relu_sums(maps: Tensor, mean: Tensor, gradient: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
-    """Of the gradient, and of its product with the deviation from the mean of the numbers that were pooled. [O] each"""
+    """sum g and sum g (x - mean), over the numbers x that were the maxima. [O] each"""
     sums = torch.empty(2, maps.shape[1], dtype=torch.float64)
     mean = mean.float()
     given = (*_maps(maps), _pointer(mean), _pointer(gradient), _pointer(places))
@@ -82,7 +82,7 @@ def norm_pool_relu_backward(
 
 
 def places_of(maps: Tensor, channels: int) -> Tensor:
-    """Room for which of four numbers each pooled one is."""
+    """Memory for which of its four numbers each pooled one is."""
     m, _, h, w = maps.shape
     return torch.empty(m * (h // 2) * (w // 2) * channels, dtype=torch.uint8)
 

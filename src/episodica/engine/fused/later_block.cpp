@@ -149,7 +149,7 @@ void channel_moments(const float* maps, int64_t count, int64_t height, int64_t w
     }
 }
 
-// `places` [M][H/2][W/2][O] says which of its four numbers each pooled one is; null where nobody asks.
+// `places` [M][H/2][W/2][O] says which of its four numbers each pooled one is; null where no gradient is needed.
 void norm_pool_relu(const float* maps, int64_t count, int64_t height, int64_t width, int64_t channels,
                     const float* scale, const float* shift, float* out, uint8_t* places, int threads) {
     const Sizes s{height, width, channels};

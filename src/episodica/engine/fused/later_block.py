@@ -20,7 +20,9 @@ class LaterBlock(nn.Sequential):
         weight, bias, norm = parts(self)
         learning = norm is not None and norm.training
         if torch.is_grad_enabled() and not learning:
-            return super().forward(input)  # nobody learns by fixed statistics: no kernel has that gradient
+            return super().forward(
+                input
+            )  # no kernel has the gradient through fixed statistics: training always uses those of the batch
         maps = kernels.last(F.conv2d(input, weight, padding=1))
         if norm is None:
             return kernels.norm_pool_relu(maps, torch.ones_like(bias), bias, None)
@@ -32,7 +34,15 @@ class LaterBlock(nn.Sequential):
 
 
 class _NormPoolReLU(torch.autograd.Function):
-    """Batch-norm's derivative (Ioffe and Szegedy 2015) with a gradient that is zero but at the places of the maxima."""
+    """y = ReLU(max-pool(gamma x' + beta)) with x' = (x - mean) / sqrt(variance + eps), over n numbers a channel.
+
+    Let g be the gradient of y, moved to the places of the maxima and zero elsewhere. Batch-norm's derivatives (Ioffe
+    and Szegedy 2015, section 3) are then
+
+        d beta = sum g,    d gamma = sum g x',    dx = gamma / sqrt(variance + eps) (g - d beta / n - x' d gamma / n),
+
+    where the last two terms are linear in x: slope * x + level, which one pass over the maps adds.
+    """
 
     @staticmethod
     def forward(ctx: Any, maps: Tensor, bias: Tensor, gamma: Tensor, beta: Tensor, norm: nn.BatchNorm2d) -> Tensor:
@@ -49,9 +59,9 @@ class _NormPoolReLU(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         maps, mean, inverse, scale, places = ctx.saved_tensors
         gradient, count = kernels.last(gradient), maps.numel() // maps.shape[1]
-        beta, product = kernels.norm_pool_relu_sums(maps, mean, gradient, places)
-        gamma = product * inverse
-        slope = -scale * gamma * inverse / count
-        level = -scale * beta / count - slope * mean
-        back = kernels.norm_pool_relu_backward(maps, scale, slope, level, gradient, places)
-        return back, torch.zeros_like(beta, dtype=torch.float32), gamma.float(), beta.float(), None
+        d_beta, product = kernels.norm_pool_relu_sums(maps, mean, gradient, places)
+        d_gamma = product * inverse
+        slope = -scale * d_gamma * inverse / count
+        level = -scale * d_beta / count - slope * mean
+        d_maps = kernels.norm_pool_relu_backward(maps, scale, slope, level, gradient, places)
+        return d_maps, torch.zeros_like(d_beta, dtype=torch.float32), d_gamma.float(), d_beta.float(), None

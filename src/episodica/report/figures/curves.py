@@ -54,7 +54,7 @@ def _shots(lines: Sequence[Line]) -> int:
 
 
 def _row(lines: Sequence[Line]) -> str:
-    """All that decides in which row a setting stands; what was examined counts, not what was trained."""
+    """All that decides in which row a setting stands; what was evaluated counts, not what was trained."""
     way = lines[0].runs[0][1].shape["way"]
     return str([way, *((path, value) for path, value in lines[0].setting.items() if path != "shape.shots")])
 
@@ -62,8 +62,8 @@ def _row(lines: Sequence[Line]) -> str:
 def _row_names(configs: Sequence[RunConfig]) -> list[str]:
     """The data set, and what else of the usual axes is not the same in all rows."""
     words = [(c.data.name, f"{c.stream.tasks} tasks", c.learner.name, c.backbone.name) for c in configs]
-    told = [place for place, column in enumerate(zip(*words, strict=True)) if not place or len(set(column)) > 1]
-    return [", ".join(row[place] for place in told) for row in words]
+    columns = [place for place, column in enumerate(zip(*words, strict=True)) if not place or len(set(column)) > 1]
+    return [", ".join(row[place] for place in columns) for row in words]
 
 
 def panel(axes: Any, lines: Sequence[Line], metric: str) -> None:

@@ -67,7 +67,7 @@ def loss_curves(runs: Sequence[tuple[str, Losses]]) -> Any:
         for begin in losses.begins[1:]:
             axes.axvline(begin, color=INK, linewidth=0.5, alpha=0.2)
         for (term, (steps, values)), shade in zip(losses.terms.items(), cycle(PALETTE), strict=False):
-            axes.plot(*thinned(steps, values), color=shade, linewidth=1, label=term)
+            axes.plot(*averaged(steps, values), color=shade, linewidth=1, label=term)
         axes.set(title=name, xlabel="step", yscale="symlog" if _near_zero(losses) else "log")
         axes.legend(fontsize=7.5, loc="upper right")
         axes.tick_params(axis="y", which="minor", labelleft=False)
@@ -75,7 +75,7 @@ def loss_curves(runs: Sequence[tuple[str, Losses]]) -> Any:
     return figure
 
 
-def thinned(steps: Sequence[float], values: Sequence[float], points: int = POINTS) -> tuple[list[float], list[float]]:
+def averaged(steps: Sequence[float], values: Sequence[float], points: int = POINTS) -> tuple[list[float], list[float]]:
     """Means over equal stretches: at most `points` of them."""
     width = ceil(len(steps) / points) or 1
     parts = [slice(begin, begin + width) for begin in range(0, len(steps), width)]

@@ -1,4 +1,4 @@
-"""A table as CSV, a line a number, unrounded: ours, both intervals, the paper's with its place, the difference."""
+"""A table as CSV with a line for each number, unrounded: ours, both intervals, the paper's and place, difference."""
 
 import csv
 from io import StringIO

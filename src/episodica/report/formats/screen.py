@@ -13,7 +13,7 @@ from episodica.report.tables import accuracy_table, forgetting_table
 
 
 def results_tables(runs: Sequence[Run]) -> list[rich.Table]:
-    """For each setting three tables, a line a method: both accuracies and forgetting."""
+    """For each setting three tables with one line for each method: both accuracies and forgetting."""
     settings = by_setting(runs)
     return [
         _rich(table, f"{_setting(part, len(settings) > 1)}{heading}")
@@ -27,8 +27,8 @@ def _setting(part: Sequence[Line], among_others: bool) -> str:
     config = part[0].config
     learner, _, *more = tags(config)
     words = [config.data.name, f"{config.stream.tasks} tasks", learner] if among_others else []
-    told = ", ".join([*words, *more])
-    return f"{told}: " if told else ""
+    label = ", ".join([*words, *more])
+    return f"{label}: " if label else ""
 
 
 def _of_one_setting(part: Sequence[Line]) -> list[tuple[Table, str]]:

@@ -1,4 +1,4 @@
-"""Loss terms as they were logged, and thinned to what a picture can show."""
+"""Loss terms as they were logged, and averaged to what a picture can show."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from episodica.files.door import Folder
-from episodica.report.figures.losses import read_losses, thinned
+from episodica.report.figures.losses import averaged, read_losses
 
 EVENTS = [
     {"event": "session", "session": 1},
@@ -43,7 +43,7 @@ def test_a_run_without_a_log_has_no_terms(tmp_path: Path):
 @given(st.lists(st.floats(-10, 10), min_size=1, max_size=200), st.integers(1, 50))
 def test_thinned_curves_keep_their_sum(values, points):
     steps = list(range(len(values)))
-    at, means = thinned(steps, values, points)
+    at, means = averaged(steps, values, points)
     assert len(at) == len(means) <= points
     width = -(-len(values) // points)
     counts = [len(values[begin : begin + width]) for begin in range(0, len(values), width)]
