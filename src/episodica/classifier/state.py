@@ -14,8 +14,10 @@ from episodica.config import RunConfig, resolve
 from episodica.config.sections import Section
 from episodica.engine.checkpoint import restore_module
 from episodica.engine.experiment import new_learner
+from episodica.errors import InputError
 
 FORMAT = 1
+LARGEST_IMAGE = 1024  # pixels a side
 
 
 class Measured(Section):
@@ -106,7 +108,8 @@ class ModelState:
     """A consistent state in memory: nothing that happens to the folder afterwards changes it."""
 
     def __init__(self, id: str, record: StateRecord, weights: Mapping[str, Tensor], prototypes: Tensor) -> None:
-        assert len(prototypes) == len(record.classes)
+        if len(prototypes) != len(record.classes):
+            raise ValueError(f"{len(prototypes)} prototypes of {len(record.classes)} classes")
         self.id, self.record = id, record
         self.weights, self.prototypes = weights, prototypes  # prototypes [C, D] in the order of the classes
 
@@ -132,11 +135,32 @@ class ModelState:
 
     @cached_property
     def _recogniser(self) -> Recogniser:
+        try:
+            return self._tried_recogniser()
+        except InputError:
+            raise
+        except (RuntimeError, ValueError, LookupError, TypeError) as error:
+            raise InputError(
+                f"the state {self.id} does not fit together ({str(error).partition(chr(10))[0]}): restore the model "
+                "from a copy"
+            ) from None
+
+    def _tried_recogniser(self) -> Recogniser:
+        """With one image embedded: weights come from a file, and may have any shape and any value."""
+        size = self.config.image_size
+        if size > LARGEST_IMAGE:
+            raise ValueError(f"images of {size} x {size} pixels, more than {LARGEST_IMAGE} x {LARGEST_IMAGE}")
         learner = new_learner(self.config, torch.device("cpu"), pretrained=False)
         restore_module("learner", learner, self.weights)
         lines = zip(self.classes, self.prototypes, strict=True)
         known = tuple(KnownClass(c.name, point, len(c.images), c.kind == "learned") for c, point in lines)
-        return Recogniser(learner.eval(), self.config.image_size, self.config.augment, known, self.record.calibration)
+        found = Recogniser(learner.eval(), size, self.config.augment, known, self.record.calibration)
+        (vector,) = found.embed(torch.zeros(1, 3, size, size, dtype=torch.uint8))
+        if not all(bool(t.isfinite().all()) for t in (vector, self.prototypes, *self.weights.values())):
+            raise ValueError("weights or classes are not finite numbers")
+        if known and known[0].prototype.shape != vector.shape:
+            raise ValueError(f"classes of {list(known[0].prototype.shape)} numbers, images of {list(vector.shape)}")
+        return found
 
     def without(self, name: str) -> "ModelState":
         kept = [i for i, stored in enumerate(self.classes) if stored.name != name]

@@ -60,8 +60,3 @@ def intention(settings: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "schedule", f"{counted(s['epochs'], 'epoch')}, {counted(s['steps'], 'step')} (--epochs)"
     kept = f"{s['keep']} images of each class (--keep)" if s["budget"] is None else f"{s['budget']} images (--budget)"
     yield "kept", f"{kept}, held-out ones included"
-
-
-def printable(name: str) -> str:
-    """A name from the outside without what would steer a terminal."""
-    return "".join(c if c.isprintable() else "�" for c in name)

@@ -15,6 +15,7 @@ from episodica.classifier.class_folders import read_classes
 from episodica.cli.learn import Model
 from episodica.cli.screen import FAILED, OK, app, complaints, screen
 from episodica.errors import InputError
+from episodica.files.foreign_text import printable, spreadsheet_cell
 
 if TYPE_CHECKING:
     from episodica.classifier.classify import Answered
@@ -85,14 +86,16 @@ def _as_csv() -> Iterator[OnAnswer]:
 
     def on_answer(answered: "Answered") -> None:
         row = answered.to_json()
-        lines.writerow([*(row[key] for key in ("image", "class", "probability", "unknown")), answered.error])
+        texts = (answered.image, row["class"] or "", answered.error or "")
+        image, name, error = map(spreadsheet_cell, texts)
+        lines.writerow([image, name, row["probability"], row["unknown"], error])
 
     yield on_answer
 
 
 @contextmanager
 def _as_lines() -> Iterator[OnAnswer]:
-    from episodica.classifier.summaries import percent, printable
+    from episodica.classifier.summaries import percent
 
     def on_answer(answered: "Answered") -> None:
         image, answer = printable(answered.image), answered.answer

@@ -7,6 +7,7 @@ from cyclopts import Parameter
 from episodica.classifier.class_folders import class_name
 from episodica.cli.learn import Model, Wait
 from episodica.cli.screen import OK, app, screen
+from episodica.files.foreign_text import printable
 
 
 @app.command
@@ -16,7 +17,6 @@ def forget(model: Model, name: Annotated[str, Parameter(help="the class")], /, *
     This cannot be undone. Weights that were trained on the class stay as they are.
     """
     from episodica.classifier.model_folder import ModelFolder
-    from episodica.classifier.summaries import printable
 
     folder = ModelFolder(model)
     state, trained = folder.forget(class_name(name), wait=wait)

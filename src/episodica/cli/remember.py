@@ -8,6 +8,7 @@ from cyclopts import Parameter
 from episodica.classifier.class_folders import read_classes
 from episodica.cli.learn import Model, Wait
 from episodica.cli.screen import OK, app, screen
+from episodica.files.foreign_text import printable
 
 
 @app.command
@@ -21,7 +22,6 @@ def remember(
     """Store classes in MODEL by their few images, so that `classify` knows them beside the learned ones."""
     classes = read_classes(support)
     from episodica.classifier.model_folder import ModelFolder
-    from episodica.classifier.summaries import printable
 
     state = ModelFolder(model).remember(classes, wait=wait)
     names = ", ".join(map(printable, classes))

@@ -6,15 +6,29 @@ from errno import ENOSPC
 from importlib.metadata import version
 
 from cyclopts import App
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import Progress as ProgressBar
+from rich.segment import Segment
 
 from episodica.errors import FolderInUse, InputError
+from episodica.files.foreign_text import printable
 
 OK, FAILED, BAD_INPUT, IN_USE, INTERRUPTED = 0, 1, 2, 3, 130
 
-screen = Console()
-complaints = Console(stderr=True)
+
+class SafeConsole(Console):
+    """Shows names and messages from outside as text, whatever they hold: only the command steers the terminal."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        for segment in super().render(renderable, options):
+            if segment.control:
+                yield segment
+            else:
+                yield Segment(printable(segment.text, lines=True), segment.style)
+
+
+screen = SafeConsole()
+complaints = SafeConsole(stderr=True)
 app = App(
     name="episodica",
     help="Incremental meta-learning for few-shot image recognition.",

@@ -1,5 +1,6 @@
 """`episodica show`: what a model is, knows and can do."""
 
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +13,7 @@ from rich.table import Table
 from episodica.cli.learn import Model
 from episodica.cli.screen import OK, app, say, screen
 from episodica.errors import InputError
+from episodica.files.foreign_text import printable
 
 if TYPE_CHECKING:
     from episodica.classifier.state import ModelState
@@ -35,7 +37,7 @@ def show(
     folder = ModelFolder(model)
     state = folder.state()
     if as_json:
-        sys.stdout.write(state.record.model_dump_json(indent=2) + "\n")
+        sys.stdout.write(json.dumps(state.record.model_dump(mode="json"), indent=2) + "\n")
     else:
         screen.print(_history(state))
         screen.print(_classes(state))
@@ -67,8 +69,6 @@ def _history(state: "ModelState") -> Table:
 
 
 def _classes(state: "ModelState") -> Table:
-    from episodica.classifier.summaries import printable
-
     table = Table("class", "how", "call", "images", "held out", box=SIMPLE_HEAD, padding=0)
     for stored in state.classes:
         name, call = escape(printable(stored.name)), str(stored.session or "")

@@ -76,7 +76,7 @@ class Trainer:
             if last is None and start is not None:
                 self._begin_from(start)
             own_notices = notices(self.config, self.stream) if last is None and start is None else ()
-            for text in (*first_notices, *own_notices):
+            for text in (*first_notices, *self.events.damage, *own_notices):
                 self._notice(text)
             while self.session < len(self.stream.train):
                 self._session(tensors)

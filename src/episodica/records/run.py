@@ -5,7 +5,7 @@ Everything is text, NumPy arrays or safetensors; nothing is pickled. One process
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO, Any, Self
@@ -17,7 +17,7 @@ from episodica.config import RunConfig, resolve
 from episodica.errors import InputError
 from episodica.files.door import Folder, Refused
 from episodica.files.lock import locked
-from episodica.files.parsing import parse_json, parse_yaml
+from episodica.files.parsing import ParseError, parse_json, parse_yaml
 from episodica.records.results import Results
 
 CONFIG, ENVIRONMENT, SPLIT, EVENTS = "config.yaml", "env.json", "split.json", "events.jsonl"
@@ -164,6 +164,7 @@ class EventLog:
         """Lines beyond the first `keep` bytes belong to steps that will be taken again."""
         self._file = folder.open_to_continue(EVENTS)
         whole = _end_of_lines(self._file, keep)
+        self.damage = tuple(_damage(self._file, whole, keep))
         self._file.truncate(whole)
         self._file.seek(whole)
 
@@ -181,6 +182,21 @@ class EventLog:
     def position(self) -> int:
         """Bytes written, which are safe with the operating system."""
         return self._file.tell()
+
+
+def _damage(file: IO[bytes], whole: int, keep: int) -> Iterator[str]:
+    """What is wrong with the lines that a run is continued after: its numbers are right, but its curves are not."""
+    if whole < keep:
+        yield f"{EVENTS} has lost its end, {keep - whole:,} bytes: curves of this run have a gap"
+    file.seek(0)
+    damaged = 0
+    while file.tell() < whole:
+        try:
+            damaged += not isinstance(parse_json(file.readline(BLOCK)), dict)
+        except ParseError:
+            damaged += 1
+    if damaged:
+        yield f"{EVENTS} has {damaged:,} damaged lines: curves of this run have a gap"
 
 
 def _end_of_lines(file: IO[bytes], end: int) -> int:

@@ -15,6 +15,7 @@ from episodica.classifier.model_folder import POINTER, ModelFolder
 from episodica.classifier.recogniser import Recogniser
 from episodica.classifier.state import ModelState, StoredClass
 from episodica.errors import FolderInUse, InputError
+from episodica.files.foreign_text import printable
 from episodica.serve.limits import Limits
 from episodica.serve.uploads import Deadline, Refusal
 
@@ -92,7 +93,7 @@ class ModelWorker:
             sentence = "the model is being changed by another process: try again when it is done"
             raise Refusal(HTTPStatus.CONFLICT, sentence) from None
         except (InputError, OSError) as error:  # of the folder: its sentence names paths, which are not the client's
-            log.error("%s", error)
+            log.error("%s", printable(str(error)))
             sentence = "the model on the server cannot be read or written; its log says why"
             raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, sentence) from None
 

@@ -166,3 +166,24 @@ def test_an_environment_of_another_version_lacks_keys(tmp_path, config):
     with RunFolder(tmp_path, config) as folder:
         folder.write("env.json", {"threads": 1})
         assert folder.write_environment(HERE) != []
+
+
+@pytest.mark.parametrize(
+    ("damaged", "said"),
+    [
+        (b'{"step": 1}\n', "lost its end, 12 bytes"),
+        (b'{"step": 1}\n{"step": \xff}\n', "1 damaged lines"),
+        (b'{"step": 1}\n[1, 2, 345]\n', "1 damaged lines"),
+        (b"\0" * 23 + b"\n", "1 damaged lines"),
+    ],
+)
+def test_a_damaged_log_is_not_continued_silently(tmp_path, damaged, said):
+    (tmp_path / "events.jsonl").write_bytes(damaged)
+    with EventLog(Folder(tmp_path), keep=24) as log:
+        assert said in " ".join(log.damage)
+
+
+def test_a_whole_log_has_no_damage(tmp_path):
+    (tmp_path / "events.jsonl").write_bytes(b'{"step": 1}\n{"step": 2}\n{"step": 3}\n')
+    with EventLog(Folder(tmp_path), keep=24) as log:
+        assert log.damage == ()

@@ -3,6 +3,7 @@
 import csv
 from io import StringIO
 
+from episodica.files.foreign_text import spreadsheet_cell
 from episodica.report.cells import Cell, Table
 
 COLUMNS = ("column", "value", "interval_over_repeats", "interval_over_episodes", "paper", "difference", "paper_source")
@@ -16,15 +17,11 @@ def as_csv(table: Table) -> str:
     for row in table.rows:
         for heading, cell in zip(table.columns, row.cells, strict=True):
             if cell != Cell():
-                writer.writerow([_safe(row.name), *[row.note] * table.noted, heading, *_values(cell)])
+                name, note, column = map(spreadsheet_cell, (row.name, row.note, heading))
+                writer.writerow([name, *[note] * table.noted, column, *_values(cell)])
     return text.getvalue()
 
 
 def _values(cell: Cell) -> list[object]:
-    value = _safe(cell.word) if cell.value is None else cell.value
-    return [value, cell.over_repeats, cell.over_episodes, cell.paper, cell.difference, _safe(cell.source)]
-
-
-def _safe(text: str) -> str:
-    """Spreadsheets run what begins like a formula; names come from folders."""
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+    value = spreadsheet_cell(cell.word) if cell.value is None else cell.value
+    return [value, cell.over_repeats, cell.over_episodes, cell.paper, cell.difference, spreadsheet_cell(cell.source)]
