@@ -33,7 +33,8 @@ def plan(
         for case in _combinations([_agreeing(group, names) for group in recipe.groups])
         for tree in _points(recipe.base | names | case | values)
     )
-    runs = {config.run_id: config for config in (resolve(nest(tree)) for tree in _for_each_component(trees))}
+    meant = _fields_of_any_component(recipe) - set(values)
+    runs = {config.run_id: config for config in (resolve(nest(tree)) for tree in _for_each_component(trees, meant))}
     return selected(list(runs.values()), only)
 
 
@@ -101,7 +102,20 @@ def _accepts(annotation: Any, value: Any) -> bool:
     return True
 
 
-def _for_each_component(trees: Sequence[Flat]) -> Iterable[Flat]:
+def _fields_of_any_component(recipe: Recipe) -> set[str]:
+    """Those in cases that name no component: they are meant for whichever of the grid has them, chosen or not."""
+    return {
+        path
+        for group in recipe.groups
+        for case in group
+        for path in case
+        for section, _, key in [path.partition(".")]
+        if section in SECTION_KINDS and f"{section}.name" not in case
+        if any(key in _fields(section, name) for name in components(SECTION_KINDS[section]))
+    }
+
+
+def _for_each_component(trees: Sequence[Flat], meant: Collection[str]) -> Iterable[Flat]:
     """A field of one method of the grid (`method.p`) is left out of the runs of methods that do not have it."""
     known = {section: [_fields(section, tree.get(f"{section}.name")) for tree in trees] for section in SECTION_KINDS}
     for i, tree in enumerate(trees):
@@ -109,7 +123,8 @@ def _for_each_component(trees: Sequence[Flat]) -> Iterable[Flat]:
             path
             for path in tree
             for section, _, key in [path.partition(".")]
-            if section in known and key not in known[section][i] and any(key in keys for keys in known[section])
+            if section in known and key not in known[section][i]
+            if path in meant or any(key in keys for keys in known[section])
         }
         yield {path: value for path, value in tree.items() if path not in foreign}
 

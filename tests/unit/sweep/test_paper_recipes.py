@@ -199,6 +199,11 @@ def test_the_study_of_seen_classes_goes_from_our_setting_to_the_authors() -> Non
     assert {(config.stream.learned, config.epochs) for config in planned("seen_classes")} == {(2, 50)}
 
 
+def test_either_method_of_the_study_of_seen_classes_can_be_chosen_alone() -> None:
+    alone = {config.run_id for name in ("ft", "erd") for config in plan("seen_classes", {"method.name": name})}
+    assert alone == ids("seen_classes")
+
+
 def ids(recipe: str) -> set[str]:
     return {config.run_id for config in planned(recipe)}
 
