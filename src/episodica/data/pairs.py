@@ -13,7 +13,15 @@ import numpy as np
 from PIL import Image
 from pydantic import Field
 
-from episodica.data.cache import TOLD, Arrays, OnProgress, Source, fingerprint_of, load_or_build, scratch_folder
+from episodica.data.cache import (
+    REPORTED_EVERY,
+    Arrays,
+    OnProgress,
+    Source,
+    fingerprint_of,
+    load_or_build,
+    scratch_folder,
+)
 from episodica.data.dataset import Dataset, silent
 from episodica.data.decode import Encoded, Unreadable, decode
 from episodica.data.pictures import Picture, encoded
@@ -103,7 +111,7 @@ def _squares(dataset: Pairs, size: int, path: Path, on_progress: OnProgress) -> 
             except Unreadable as error:
                 raise InputError(f"{error}; give an image that can be read") from None
             labels.append(label)
-            if (i + 1) % TOLD == 0 or i + 1 == len(dataset):
+            if (i + 1) % REPORTED_EVERY == 0 or i + 1 == len(dataset):
                 on_progress("reading images", i + 1, len(dataset))
 
     write_atomically(path, write)
