@@ -22,6 +22,7 @@ from episodica.data.decode import Unreadable, decode_in_parallel
 from episodica.errors import InputError, listed
 from episodica.files.atomic import remove_leftovers, write_atomically, write_text
 from episodica.files.cache_folder import cache_folder
+from episodica.files.parsing import parse_json
 
 FORMAT = 1
 OF_THE_DISK = {EACCES, EDQUOT, EFBIG, EIO, ENOSPC, EROFS, ESTALE}  # errors that say nothing about what lies on it
@@ -125,22 +126,28 @@ def _stamp(path: Path) -> tuple[int, int]:
     return status.st_size, status.st_mtime_ns
 
 
+def _seal(path: Path) -> tuple[int, ...]:
+    """Other than the time of a file's content, that of its last change cannot be set back."""
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+
+
 def _load(entry: Path) -> Arrays | None:
     """The entry, or nothing where it is missing or damaged.
 
-    The time of `images.npy` tells whether it was changed since; only then is its content checked.
+    The seal of `images.npy` tells whether it was changed since; only then is its content checked.
     """
     try:
-        sealed = json.loads((entry / "meta.json").read_text())
+        sealed = parse_json((entry / "meta.json").read_bytes())
         meta, path = sealed["meta"], entry / "images.npy"
         if _digest(meta) != sealed["digest"]:
             return None
         images = np.load(path, mmap_mode="r", allow_pickle=False)
         labels = np.array(meta["labels"], dtype=np.int64)
-        if _stamp(path) != tuple(meta["stamp"]):
+        if _seal(path) != tuple(meta["stamp"]):
             if fingerprint_of(images, labels, meta["class_names"]) != meta["fingerprint"]:
                 return None
-            _write_meta(entry, meta | {"stamp": _stamp(path)})
+            _write_meta(entry, meta | {"stamp": _seal(path)})
     except Exception as error:  # NumPy lets through whatever its reading of a damaged header stumbles over
         if isinstance(error, OSError) and error.errno in OF_THE_DISK:
             raise
@@ -168,7 +175,7 @@ def _build(entry: Path, source: Source, size: int, on_progress: OnProgress) -> N
         "fingerprint": content.hexdigest(),
         "unseen": source.unseen,
         "groups": source.groups,
-        "stamp": _stamp(entry / "images.npy"),
+        "stamp": _seal(entry / "images.npy"),
         "labels": source.labels.tolist(),
     }
     _write_meta(entry, meta)

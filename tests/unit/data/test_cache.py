@@ -168,6 +168,17 @@ def test_a_description_of_something_else_is_replaced(text, folder, builds):
     assert len(builds) == 2
 
 
+def test_images_that_were_altered_under_their_old_time_are_built_again(folder, builds):
+    right = load(folder).images.copy()
+    path = entry() / "images.npy"
+    before = path.stat()
+    flip_last(path)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert path.stat().st_mtime_ns == before.st_mtime_ns
+    np.testing.assert_array_equal(load(folder).images, right)
+    assert len(builds) == 2
+
+
 def test_images_that_were_only_touched_are_checked_and_kept(folder, builds):
     load(folder)
     os.utime(entry() / "images.npy", ns=(1, 1))
