@@ -10,6 +10,7 @@ would load it. Where annotations do, the module begins with `from __future__ imp
 names here are torch's own.
 """
 
+from functools import cached_property
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self
@@ -24,11 +25,18 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer
 else:
 
-    class LazyModule(ModuleType):
-        """The module of the same name, imported when something in it is asked for."""
+    class LazyModule:
+        """A module that is imported when something in it is asked for."""
+
+        def __init__(self, name: str) -> None:
+            self._name = name
+
+        @cached_property
+        def _module(self) -> ModuleType:
+            return import_module(self._name)
 
         def __getattr__(self, name: str) -> Any:
-            return getattr(import_module(self.__name__), name)
+            return getattr(self._module, name)
 
     torch, nn, F = map(LazyModule, ("torch", "torch.nn", "torch.nn.functional"))
     Generator = Optimizer = Size = Tensor = Any  # for annotations alone
