@@ -8,7 +8,7 @@ import dataclasses
 import importlib
 import pkgutil
 import sys
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import cache
 from importlib.metadata import entry_points
 from inspect import get_annotations
@@ -21,6 +21,7 @@ from episodica.errors import InputError, nearest
 from episodica.lazy_torch import Module, nn
 
 _components: dict[str, dict[str, type["Component"]]] = {}
+_by_path: dict[str, Callable[[str], None]] = {}  # how classes of a kind that are named `package.module:Class` register
 
 
 @dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(dataclasses.field,))
@@ -93,6 +94,22 @@ def find(kind: str, name: str) -> type[Component]:
     if name not in known:
         raise InputError(f'unknown {kind} "{name}": {nearest(name, known)}')
     return known[name]
+
+
+def load_by_path(kind: str) -> Callable[[Callable[[str], None]], Callable[[str], None]]:
+    """Marks the function that registers a class of this kind by its path."""
+
+    def mark(register: Callable[[str], None]) -> Callable[[str], None]:
+        _by_path[kind] = register
+        return register
+
+    return mark
+
+
+def load_path(kind: str, name: object) -> None:
+    """Register what is named `package.module:Class`, where this kind allows that and it is not known yet."""
+    if isinstance(name, str) and ":" in name and name not in components(kind) and kind in _by_path:
+        _by_path[kind](name)
 
 
 @cache

@@ -7,7 +7,7 @@ from typing import Literal
 from episodica.bench.section import Section
 from episodica.bench.timing import Effort
 
-Name = Literal["start", "training", "evaluation", "data", "growth"]
+Name = Literal["start", "training", "evaluation", "data", "photos", "growth"]
 BY_DEFAULT: tuple[Name, ...] = ("start", "training", "evaluation", "data")
 
 

@@ -21,7 +21,9 @@ AT_LEAST_1 = Number(gte=1)
 
 @app.command
 def bench(
-    *what: Annotated[parts.Name, Parameter(help="start, training, evaluation, data, growth; default: all but growth")],
+    *what: Annotated[
+        parts.Name, Parameter(help="start, training, evaluation, data, photos, growth; default: the first four")
+    ],
     threads: Annotated[int | None, Parameter(help="CPU threads; default: all cores", validator=AT_LEAST_1)] = None,
     rounds: Annotated[int, Parameter(help="rounds, of which the median counts", validator=AT_LEAST_1)] = 5,
     steps: Annotated[int, Parameter(help="steps of a turn in a round", validator=AT_LEAST_1)] = 8,

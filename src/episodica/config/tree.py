@@ -121,6 +121,17 @@ class RunConfig(Section):
         return self.augment.size or self.data.size or self.data.component.native_size  # type: ignore[attr-defined]
 
     @property
+    def seen_before(self) -> str | None:
+        """What is wrong with accuracy on unseen classes where the encoder was trained on them; else nothing."""
+        source, encoder = self.data.component.part_of, self.backbone.declared().trained_on  # type: ignore[attr-defined]
+        if source is None or source != encoder or not self.backbone.declared().pretrained:
+            return None
+        return (
+            f"{self.data.name} is part of {source}, on which {self.backbone.name} was trained: its classes are not "
+            "unseen, and these numbers say nothing about new ones"
+        )
+
+    @property
     def memory_rules(self) -> MemoryConfig:
         """The memory's config with the rule that the method or else the learner prefers, where none is chosen."""
         if self.memory.select != "auto":

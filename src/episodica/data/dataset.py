@@ -27,6 +27,7 @@ class Dataset(Component, kind="dataset"):
     size: Annotated[int | None, Field(ge=16, le=512, description="pixels of a side; by default the set's own")] = None
 
     native_size: ClassVar[int]
+    part_of: ClassVar[str | None] = None  # a larger set that encoders are trained on
 
     def load(self, on_progress: OnProgress = silent) -> Arrays:
         """All images, read once and cached."""

@@ -20,6 +20,7 @@ from episodica.errors import InputError
 class MiniImageNet(FileDataset, name="mini_imagenet"):
     """100 ImageNet classes x 600 images, 84 px; 64 + 16 stream and 20 unseen classes, by the user's split files."""
 
+    part_of: ClassVar[str | None] = "ImageNet"
     native_size: ClassVar[int] = 84
     official: ClassVar[tuple[int, int] | None] = (100, 60_000)
     where: ClassVar[str] = (

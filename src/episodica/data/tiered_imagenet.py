@@ -20,6 +20,7 @@ from episodica.errors import InputError
 class TieredImageNet(FileDataset, name="tiered_imagenet"):
     """608 ImageNet classes, about 1,281 images each, 84 px; 351 + 97 stream and 160 unseen classes."""
 
+    part_of: ClassVar[str | None] = "ImageNet"
     native_size: ClassVar[int] = 84
     official: ClassVar[tuple[int, int] | None] = (608, 779_165)
     where: ClassVar[str] = (

@@ -110,6 +110,8 @@ def _check_memory(config: RunConfig, stream: TaskStream, needed: int) -> None:
 def notices(config: RunConfig, stream: TaskStream) -> list[str]:
     """What a user should know about settings that do nothing, and about how the questions meet the data."""
     said = [f"{path} does nothing for {config.method.name}" for path in config.ignored]
+    if config.seen_before:
+        said.append(f"WARNING: {config.seen_before}")
     smallest = min(len(pool) for pool in (*stream.test, stream.unseen))
     widest = max(shape.way for shape in config.evaluation_shapes)
     if smallest < widest:

@@ -37,6 +37,11 @@ class Backbone(Module, Component, kind="backbone"):
         """Pixels of a side on which it was trained; none where any size will do."""
         return None
 
+    @property
+    def pretrained(self) -> bool:
+        """Whether it begins with weights that were trained on something."""
+        return self.trained_on is not None
+
     def load_pretrained(self) -> None:
         """Take the weights that it begins with; by default those that were drawn when it was made."""
 

@@ -121,6 +121,10 @@ class EfficientNetLite(Backbone, name="efficientnet_lite"):
     def input_size(self) -> int:
         return VERSIONS[self.version].size
 
+    @property
+    def pretrained(self) -> bool:
+        return self.weights != "none"
+
     def load_pretrained(self) -> None:
         """Both state dicts list the layers in the order of the network; the package's has a classifier at its end."""
         if self.weights == "none":

@@ -1,9 +1,10 @@
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 import torch
 
+from episodica.config import resolve
 from episodica.data.cache import Arrays, OnProgress
 from episodica.data.dataset import Dataset, silent
 from episodica.engine.experiment import load_experiment, new_learner, new_method, notices
@@ -115,3 +116,23 @@ def test_parts_that_depend_on_the_image_size_are_made_and_initialised_by_the_see
     assert learners[0].state_dict()["relation.3.weight"].shape == (8, 64 * 2 * 2)
     assert torch.equal(states[0], states[1])
     assert not torch.equal(states[0], states[2])
+
+
+class TestSeenBefore:
+    """Accuracy on "unseen" classes means nothing where the encoder was trained on them."""
+
+    def config(self, data: str, **backbone: Any) -> Any:
+        return resolve({"data": {"name": data}, "backbone": backbone})
+
+    @pytest.mark.parametrize("data", ["mini_imagenet", "tiered_imagenet"])
+    def test_an_encoder_of_imagenet_on_a_part_of_imagenet_is_warned_of(self, data):
+        warning = self.config(data, name="efficientnet_lite").seen_before
+        assert warning == (
+            f"{data} is part of ImageNet, on which efficientnet_lite was trained: its classes are not unseen, and "
+            "these numbers say nothing about new ones"
+        )
+
+    def test_from_nothing_or_on_other_images_there_is_no_warning(self):
+        assert self.config("mini_imagenet", name="efficientnet_lite", weights="none").seen_before is None
+        assert self.config("mini_imagenet", name="conv4").seen_before is None
+        assert self.config("cub", name="efficientnet_lite").seen_before is None
