@@ -15,7 +15,7 @@ from episodica.registry import components, load_path, settings_of
 def resolve(tree: Mapping[str, Any]) -> RunConfig:
     """The whole config from a partial tree; everything wrong in it is said at once, each with its path."""
     for section, kind in SECTION_KINDS.items():
-        chosen = tree.get(section)
+        chosen = tree.get(section) if isinstance(tree, Mapping) else None
         load_path(kind, chosen.get("name") if isinstance(chosen, Mapping) else None)
     _know_all_components(tuple(component for kind in SECTION_KINDS.values() for component in components(kind).values()))
     try:
