@@ -22,6 +22,7 @@ from episodica.classifier.plan import plan_call
 from episodica.classifier.state import ModelState
 from episodica.data.pairs import Pairs
 from episodica.errors import InputError
+from episodica.files.door import Folder
 
 
 class FewShotClassifier(Estimator):
@@ -153,7 +154,7 @@ class FewShotClassifier(Estimator):
         if target.exists():
             raise InputError(f"{target} exists: choose another name, or remove it first")
         part = target.with_name(f".{target.name}.part")
-        shutil.rmtree(part, ignore_errors=True)
+        Folder(target.parent).remove_tree(part.name)
         write_model(read_model(folder.path), part)
         part.rename(target)
         return self

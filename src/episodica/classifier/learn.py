@@ -4,8 +4,6 @@ The session is trained by the engine's loop. What a model needs around it is her
 and the stored exemplars, the weights and exemplars to start from, and the state that comes out.
 """
 
-import json
-import shutil
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
@@ -13,7 +11,7 @@ from functools import partial
 import torch
 
 from episodica.classifier.measure import Evidence, measure
-from episodica.classifier.model_folder import ModelFolder, now
+from episodica.classifier.model_folder import CALL, ModelFolder, now
 from episodica.classifier.plan import Call, summary
 from episodica.classifier.state import ModelState, StateRecord, Step, StoredClass
 from episodica.classifier.state_files import weights_digest
@@ -26,7 +24,6 @@ from episodica.engine.experiment import Experiment
 from episodica.engine.run import reading_event, train_to_the_end
 from episodica.engine.trainer import OnEvent, Start, Trainer
 from episodica.errors import InputError
-from episodica.files.atomic import write_json
 from episodica.memory import Kept, Memory
 from episodica.records.run import RunFolder
 
@@ -51,7 +48,7 @@ def _decoded(folder: ModelFolder, call: Call, on_event: OnEvent) -> Arrays:
     try:
         return build_once(folder.work / "images", size, lambda: nullcontext(source), partial(reading_event, on_event))
     except InputError:  # of images: there is nothing to continue
-        shutil.rmtree(folder.work, ignore_errors=True)
+        folder.drop_work()
         raise
 
 
@@ -63,18 +60,14 @@ def _claim_work(folder: ModelFolder, call: Call, on_event: OnEvent) -> None:
         "images": call.session_data.stamp,
         "classes": call.session_data.names,
     }
-    path = folder.work / "call.json"
-    try:
-        found = json.loads(path.read_text())
-    except (OSError, ValueError):
-        found = None
+    found = folder.call()
     if found == mine:
         on_event({"event": "notice", "text": "continuing the call that was interrupted"})
         return
-    if found is not None:
+    if found:
         on_event({"event": "notice", "text": "another call was interrupted before: its work is dropped"})
-    shutil.rmtree(folder.work, ignore_errors=True)
-    write_json(path, mine)
+    folder.drop_work()
+    folder.work.write_json(CALL, mine)
 
 
 def _start(call: Call) -> Start:

@@ -9,8 +9,6 @@ A change writes a new state beside the present one, then replaces `model.json`, 
 The name of a state ends with the digest of its checksums, so `model.json` vouches for every byte.
 """
 
-import json
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,7 +17,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from filelock import FileLock, Timeout
 from torch import Tensor
 
 from episodica.classifier.images import stacked
@@ -28,10 +25,14 @@ from episodica.classifier.state import FORMAT, ModelState, Step, StoredClass
 from episodica.classifier.state_files import StateFiles, number_of, weights_digest
 from episodica.classifier.vault import Vault
 from episodica.data.pictures import Picture
-from episodica.errors import FolderInUse, InputError, nearest
-from episodica.files.atomic import remove_leftovers, write_json
+from episodica.errors import InputError, nearest
+from episodica.files.door import Folder, Refused
+from episodica.files.lock import LOCK, locked
+from episodica.files.parsing import parse_json
 
-POINTER, OWN = "model.json", {"model.json", "states", "images", "work", ".lock"}
+POINTER, CALL = "model.json", "call.json"
+OWN = {POINTER, "states", "images", "work", LOCK}
+MOST_POINTER, MOST_CALL = 2**16, 2**26  # bytes
 
 Embed = Callable[[Recogniser, Tensor], Tensor]  # uint8 [M, 3, S, S] -> [M, D]
 
@@ -49,22 +50,27 @@ class Pointer:
 
 
 class Forgotten(NamedTuple):
-    """The state after a class was removed, and whether weights had been trained on the class."""
+    """The state after a class was removed, if there is any, and whether weights had been trained on the class."""
 
-    state: ModelState
+    state: ModelState | None
     trained: bool
 
 
 class ModelFolder:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.vault = Vault(self.path / "images")
-        self.work = self.path / "work"
-        self._states = StateFiles(self.path / "states")
+        self.folder = Folder(self.path)
+        self.vault = Vault(self.folder / "images")
+        self.work = self.folder / "work"
+        self._states = StateFiles(self.folder / "states")
 
     @property
     def exists(self) -> bool:
-        return (self.path / POINTER).exists()
+        return self.path.is_dir() and self.folder.has(POINTER)
+
+    def version(self) -> bytes:
+        """What changes with every change of the model."""
+        return self.folder.read(POINTER, MOST_POINTER)
 
     def state(self) -> ModelState:
         """The present state, as one: where it is replaced while it is read, the new one is read."""
@@ -95,25 +101,14 @@ class ModelFolder:
     def _locked(self, wait: bool) -> Iterator[None]:
         if self.path.exists() and not self.exists:
             self._require_own()
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(self.path / ".lock")
-            lock.acquire(timeout=-1 if wait else 0)
-        except Timeout:
-            raise FolderInUse(
-                f"another process is changing {self.path}: try again when it is done, or choose to wait for it"
-            ) from None
-        except OSError as error:
-            raise InputError(
-                f"cannot write to {self.path}: {error.strerror or error}; choose a folder that you may write to"
-            ) from None
-        try:
+        busy = f"another process is changing {self.path}: try again when it is done, or choose to wait for it"
+        with locked(self.folder, busy=None if wait else busy, unwritable="choose a folder that you may write to"):
             yield
-        finally:
-            lock.release()
 
     def _require_own(self) -> None:
-        foreign = sorted({entry.name for entry in self.path.iterdir()} - OWN) if self.path.is_dir() else ["a file"]
+        """Without a model, what has our names is ours only beside the lock that we take first."""
+        names = [entry.name for entry in self.folder.entries()] if self.path.is_dir() else ["a file"]
+        foreign = [name for name in names if name not in OWN or LOCK not in names]
         if foreign:
             raise InputError(f"{self.path} is no model and not empty (it has {foreign[0]}): choose another name")
 
@@ -148,10 +143,14 @@ class ModelFolder:
     def forget(self, name: str, *, wait: bool = False) -> "Forgotten":
         """Remove a class from the present state and from the one before, and all work in progress; for good.
 
-        Where a class is only in what a killed process left behind, removing that is all there is to do.
+        Where a class is only in what a killed process left behind, removing that is all there is to do: images that no
+        state knows may be of the class, whether its name is found or not.
         """
-        self._pointer()
+        if not self.exists and self.folder.status(LOCK) is None:
+            self._pointer()  # is no model
         with self._locked(wait):
+            if not self.exists:
+                return self._forget_first_call(name)
             pointer = self._pointer()
             state = self._states.load(pointer.state)
             before = self._states.load(pointer.previous) if pointer.previous else None
@@ -159,8 +158,10 @@ class ModelFolder:
             records = [one.record for one in (state, before) if one]
             names = {known for record in (*records, *left) for known in record.names} | self._names_in_work()
             if name not in names:
+                if self._clean():
+                    return Forgotten(state, trained=False)
                 raise InputError(f'there is no class "{name}": {nearest(name, names) if names else "none is known"}')
-            self._drop_work()
+            self.drop_work()
             if any(name in record.names for record in records):
                 number = number_of(pointer.state)
                 previous = self._states.write(before.without(name), number) if before else None
@@ -169,6 +170,15 @@ class ModelFolder:
             self._clean()
             trained = any(record.kind_of(name) == "learned" for record in (*records, *left))
             return Forgotten(self._states.load(pointer.state), trained)
+
+    def _forget_first_call(self, name: str) -> "Forgotten":
+        """Of a call to learn that was killed before there was a model, nothing is of use without the class."""
+        named = name in self._names_in_work()
+        if named:
+            self.drop_work()
+        if not self._clean() and not named:
+            raise InputError(f'there is no class "{name}" in {self.path}, which holds no model yet')
+        return Forgotten(None, trained=False)
 
     def undo(self, *, wait: bool = False) -> ModelState:
         """Back to the state before the last change, which is then gone."""
@@ -190,54 +200,66 @@ class ModelFolder:
         return self._states.load(id)
 
     def bytes(self) -> int:
-        return sum(path.stat().st_size for path in self.path.rglob("*") if path.is_file())
+        return sum(entry.status.st_size for _, entry in self.folder.walk() if entry.is_file)
 
     def _point(self, pointer: Pointer) -> None:
-        write_json(self.path / POINTER, {"format": FORMAT, "state": pointer.state, "previous": pointer.previous})
+        self.folder.write_json(POINTER, {"format": FORMAT, "state": pointer.state, "previous": pointer.previous})
 
     def _pointer(self) -> Pointer:
         path = self.path / POINTER
-        if not path.exists():
+        if not self.exists:
             what = "there is no such folder" if not self.path.exists() else f"it has no {POINTER}"
             raise InputError(f"{self.path} is no model: {what}; `episodica learn` makes one")
         try:
-            found = json.loads(path.read_text())
+            found = parse_json(self.version())
             format = found["format"]
             pointer = Pointer(found["state"], found["previous"])
-            if not isinstance(format, int) or number_of(pointer.state) < 1:
+            if not isinstance(format, int) or min(map(number_of, pointer.needed)) < 1:
                 raise ValueError
+        except Refused:
+            raise
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             raise InputError(f"{path} is damaged or not of a model: restore the folder from a copy") from None
         if format != FORMAT:
             raise InputError(f"{self.path} has format {format} and this version reads {FORMAT}: update episodica")
         return pointer
 
-    def _clean(self) -> None:
-        """Remove images, states and parts of files that no state needs; states last, as they tell what is left."""
-        remove_leftovers(self.path)
-        if not self.exists:
-            return
-        pointer = self._pointer()
-        states = {id: self._states.load(id) for id in pointer.needed}
-        if self._call().get("weights") != weights_digest(states[pointer.state].weights):
-            self._drop_work()
+    def _clean(self) -> bool:
+        """Remove images, states and parts of files that no state needs; states last, as they tell what is left.
+
+        Whether anything was there to remove.
+        """
+        before = sum(1 for _ in self.folder.walk())
+        self.folder.remove_leftovers()
+        pointer = self._pointer() if self.exists else None
+        states = {id: self._states.load(id) for id in pointer.needed} if pointer else {}
+        weights = weights_digest(states[pointer.state].weights) if pointer else None
+        call = self.call()
+        if "weights" not in call or call["weights"] != weights:
+            self.drop_work()
         self.vault.keep_only(set().union(*(state.record.digests for state in states.values())))
-        self._states.keep_only(pointer.needed)
+        self._states.keep_only(states)
+        return sum(1 for _ in self.folder.walk()) != before
 
-    def _drop_work(self) -> None:
-        if self.work.exists():
-            shutil.rmtree(self.work)
+    def drop_work(self) -> None:
+        """What says what it is goes last."""
+        if "work" in self.folder.folders():
+            for entry in self.work.entries():
+                if entry.name != CALL:
+                    self.work.remove_tree(entry.name)
+        self.folder.remove_tree("work")
 
-    def _call(self) -> dict[str, Any]:
+    def call(self) -> dict[str, Any]:
         """What a call to learn that is under way, or was interrupted, has written about itself."""
         try:
-            found = json.loads((self.work / "call.json").read_text())
+            found = parse_json(self.work.read(CALL, MOST_CALL))
         except (OSError, ValueError):
             return {}
         return found if isinstance(found, dict) else {}
 
     def _names_in_work(self) -> set[str]:
-        return set(self._call().get("classes", ()))
+        names = self.call().get("classes", ())
+        return {name for name in names if isinstance(name, str)} if isinstance(names, list) else set()
 
 
 def now() -> str:

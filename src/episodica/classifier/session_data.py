@@ -14,11 +14,12 @@ from PIL import Image
 
 from episodica.classifier.options import Amount, LearnOptions, Share, unseen_classes
 from episodica.classifier.state import StateRecord, StoredClass
-from episodica.classifier.vault import Vault, digest_of
+from episodica.classifier.vault import Vault
 from episodica.data.cache import Source
 from episodica.data.decode import Encoded, Unreadable, decode_in_parallel
 from episodica.data.splits import Rows, Split
 from episodica.errors import InputError, listed
+from episodica.files.digest import digest_of
 from episodica.rng import generator
 
 Named = Mapping[str, Sequence[Encoded]]  # class name -> its images

@@ -1,7 +1,6 @@
 """The files of states: a folder each, whose name ends with the digest of its checksums."""
 
 import json
-import shutil
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,15 +11,18 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from episodica.classifier.state import ModelState, StateRecord
-from episodica.classifier.vault import digest_of
 from episodica.errors import InputError
-from episodica.files.atomic import write_atomically
+from episodica.files.digest import digest_of, is_digest
+from episodica.files.door import Folder, Refused
+from episodica.files.parsing import parse_json
 
 RECORD, WEIGHTS, PROTOTYPES, CHECKSUMS = "state.json", "weights.safetensors", "prototypes.safetensors", "checksums.json"
 
+MOST = {RECORD: 2**26, WEIGHTS: 2**31, PROTOTYPES: 2**29, CHECKSUMS: 2**12}  # bytes
+
 
 class StateFiles:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Folder) -> None:
         self.folder = folder
 
     def write(self, state: ModelState, number: int) -> str:
@@ -33,47 +35,59 @@ class StateFiles:
         files[CHECKSUMS] = json.dumps({name: digest_of(data) for name, data in files.items()}).encode()
         id = f"{number:06d}-{digest_of(files[CHECKSUMS])}"
         for name, data in files.items():
-            write_atomically(self.folder / id / name, lambda part, data=data: part.write(data))
+            (self.folder / id).write_bytes(name, data)
         return id
 
     def load(self, id: str) -> ModelState:
-        folder = self.folder / id
         try:
-            checksums = (folder / CHECKSUMS).read_bytes()
-            expected: dict[str, str] = json.loads(checksums)
-            files = {name: (folder / name).read_bytes() for name in expected}
-            wrong = [name for name, data in files.items() if digest_of(data) != expected[name]]
-            if wrong or id != f"{number_of(id):06d}-{digest_of(checksums)}":
-                raise ValueError(", ".join(wrong) or CHECKSUMS)
+            files = self._files(id)
             record = StateRecord.model_validate_json(files[RECORD])
             prototypes: Tensor = load(files[PROTOTYPES])["prototypes"]
             return ModelState(id, record, load(files[WEIGHTS]), prototypes)
+        except Refused:
+            raise
         except FileNotFoundError as error:
             problem = f"{Path(error.filename).name} is missing"
         except (OSError, ValueError, KeyError, TypeError, SafetensorError, ValidationError) as error:
             named = str(error) in {RECORD, WEIGHTS, PROTOTYPES, CHECKSUMS}
             problem = f"{error if named else 'a file'} is damaged"
-        raise InputError(f"the state {folder} cannot be read, {problem}: restore the folder from a copy")
+        raise InputError(f"the state {self.folder.path / id} cannot be read, {problem}: restore the folder from a copy")
+
+    def _files(self, id: str) -> dict[str, bytes]:
+        """The content of every file, for which the id vouches."""
+        folder, number = self.folder / id, number_of(id)
+        files = {CHECKSUMS: folder.read(CHECKSUMS, MOST[CHECKSUMS])}
+        expected = parse_json(files[CHECKSUMS])
+        if id != f"{number:06d}-{digest_of(files[CHECKSUMS])}":
+            raise ValueError(CHECKSUMS)
+        for name in (RECORD, WEIGHTS, PROTOTYPES):
+            files[name] = folder.read(name, MOST[name])
+            if digest_of(files[name]) != expected[name]:
+                raise ValueError(name)
+        return files
 
     def leftovers(self, needed: Collection[str]) -> list[StateRecord]:
         """Records of other states, which a killed process did not finish or did not remove."""
         found = []
-        for path in self.folder.glob(f"*/{RECORD}"):
-            if path.parent.name not in needed:
-                try:
-                    found.append(StateRecord.model_validate_json(path.read_bytes()))
-                except (OSError, ValidationError):
-                    continue  # it names nothing that could be told
+        for id in self._others(needed):
+            try:
+                found.append(StateRecord.model_validate_json((self.folder / id).read(RECORD, MOST[RECORD])))
+            except (OSError, ValueError):
+                continue  # it names nothing that could be told
         return found
 
     def keep_only(self, needed: Collection[str]) -> None:
-        """Remove other states. Their records go last: what is removed half can still be told. Files are not ours."""
-        for folder in self.folder.iterdir():
-            if folder.is_dir() and folder.name not in needed:
-                for path in folder.iterdir():
-                    if path.name != RECORD:
-                        path.unlink()
-                shutil.rmtree(folder)
+        """Remove other states. Their records go last: what is removed half can still be told."""
+        for id in self._others(needed):
+            if id in self.folder.folders():
+                for entry in (self.folder / id).entries():
+                    if entry.name != RECORD:
+                        (self.folder / id).remove_tree(entry.name)
+            self.folder.remove_tree(id)
+
+    def _others(self, needed: Collection[str]) -> list[str]:
+        """What has the name of a state, and is none that is needed. Anything else is not ours."""
+        return [entry.name for entry in self.folder.entries() if is_id(entry.name) and entry.name not in needed]
 
 
 def weights_digest(weights: Mapping[str, Tensor]) -> str:
@@ -87,6 +101,13 @@ def _encoded(weights: Mapping[str, Tensor]) -> bytes:
 def number_of(id: Any) -> int:
     """Which change made the state of this name."""
     number, _, digest = id.partition("-")
-    if len(digest) != 32 or not set(digest) <= set("0123456789abcdef"):
+    if not is_digest(digest):
         raise ValueError(f"no state is called {id}")
     return int(number)
+
+
+def is_id(name: str) -> bool:
+    try:
+        return number_of(name) >= 0
+    except ValueError:
+        return False

@@ -1,7 +1,6 @@
 """The images that a model keeps: PNG files named by the digest of their bytes, so that damage shows on reading."""
 
 from collections.abc import Iterable, Sequence
-from hashlib import blake2b
 from io import BytesIO
 from pathlib import Path
 
@@ -11,28 +10,36 @@ from torch import Tensor
 
 from episodica.classifier.images import stacked
 from episodica.errors import InputError
-from episodica.files.atomic import write_atomically
+from episodica.files.digest import digest_of, is_digest
+from episodica.files.door import Folder, Refused
+
+MOST = 2**26  # bytes of an image
+ENDING = ".png"
 
 
 class Vault:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Folder) -> None:
         self.folder = folder
 
     def path(self, digest: str) -> Path:
-        return self.folder / f"{digest}.png"
+        return self.folder.path / f"{digest}{ENDING}"
 
     def put(self, image: Tensor) -> str:
         """Keep uint8 [3, S, S] and return its digest. Every pixel comes back as it was."""
         buffer = BytesIO()
         Image.fromarray(np.ascontiguousarray(image.permute(1, 2, 0).numpy())).save(buffer, "PNG")
         digest = digest_of(buffer.getvalue())
-        if not self.path(digest).exists():
-            write_atomically(self.path(digest), lambda part: part.write(buffer.getbuffer()))
+        try:
+            self.read(digest)
+        except InputError:  # it is not here, or not as it should be
+            self.folder.write_bytes(f"{digest}{ENDING}", buffer.getvalue())
         return digest
 
     def read(self, digest: str) -> bytes:
         try:
-            data = self.path(digest).read_bytes()
+            data = self.folder.read(f"{digest}{ENDING}", MOST)
+        except Refused:
+            raise
         except OSError:
             data = b""
         if digest_of(data) != digest:
@@ -44,11 +51,9 @@ class Vault:
         return stacked((self.read(digest) for digest in digests), size)
 
     def keep_only(self, digests: Iterable[str]) -> None:
+        """Remove other images; what has no name of ours stays."""
         wanted = set(digests)
-        for path in self.folder.glob("*.png"):
-            if path.stem not in wanted:
-                path.unlink(missing_ok=True)
-
-
-def digest_of(data: bytes) -> str:
-    return blake2b(data, digest_size=16).hexdigest()
+        for entry in self.folder.entries():
+            digest = entry.name.removesuffix(ENDING)
+            if entry.name != digest and is_digest(digest) and digest not in wanted:
+                self.folder.remove_tree(entry.name)

@@ -28,7 +28,7 @@ def forget(model: Model, name: Annotated[str, Parameter(help="the class")], /, *
     )
     screen.print(
         f"Forgot {printable(name)}: no image and no name of it is left in {folder.path}. {absorbed} "
-        f"The model knows {len(state.classes)} classes.",
+        f"{f'The model knows {len(state.classes)} classes.' if state else 'There is no model yet.'}",
         soft_wrap=True,
         markup=False,
         highlight=False,

@@ -6,6 +6,7 @@ of the decoded content: it stays the same when a set is moved, copied or archive
 """
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -16,15 +17,19 @@ from tempfile import TemporaryDirectory
 from typing import IO, Any
 
 import numpy as np
-from filelock import FileLock
 
 from episodica.data.decode import Unreadable, decode_in_parallel
 from episodica.errors import InputError, listed
-from episodica.files.atomic import remove_leftovers, write_atomically, write_text
 from episodica.files.cache_folder import cache_folder
+from episodica.files.digest import digest_of
+from episodica.files.door import Folder, Refused
+from episodica.files.lock import locked
 from episodica.files.parsing import parse_json
 
 FORMAT = 1
+IMAGES, META = "images.npy", "meta.json"
+MOST_META = 2**28  # bytes
+OURS = 0o600  # what others could write is not believed
 OF_THE_DISK = {EACCES, EDQUOT, EFBIG, EIO, ENOSPC, EROFS, ESTALE}  # errors that say nothing about what lies on it
 NAMED = 10  # unreadable images that an error names
 REPORTED_EVERY = 500  # images
@@ -70,23 +75,23 @@ def load_or_build(
 ) -> Arrays:
     """The images of a set at one size: from the cache or, where they are not there or damaged, from the source."""
     try:
-        stamps = [(label, *_stamp(path)) for label, path in files]
+        stamps = [(label, *_stamp(path.stat())) for label, path in files]
     except OSError as error:
         raise InputError(f"cannot read {error.filename}: {error.strerror}") from None
-    entry = cache_folder() / f"{name}-{size}px-{_digest([FORMAT, size, settings, stamps])}"
-    with in_cache(entry):
+    entry = Folder(cache_folder()) / f"{name}-{size}px-{_digest([FORMAT, size, settings, stamps])}"
+    with in_cache(entry.path):
+        entry.make_private()
         return build_once(entry, size, read, on_progress)
 
 
 def build_once(
-    entry: Path,
+    entry: Folder,
     size: int,
     read: Callable[[], AbstractContextManager[Source]],
     on_progress: OnProgress = lambda *_: None,
 ) -> Arrays:
     """What the folder `entry` holds or, where that is nothing or damaged, what `read` gives, decoded into it."""
-    entry.mkdir(parents=True, exist_ok=True)
-    with FileLock(entry / ".lock"):  # a second process waits and then finds what the first has built
+    with locked(entry):  # a second process waits and then finds what the first has built
         found = _load(entry)
         if found is None:
             with read() as source:
@@ -100,8 +105,8 @@ def build_once(
 def scratch_folder() -> Iterator[Path]:
     """A place for what is unpacked on the way, locked while it is needed."""
     with in_cache(cache_folder()):
-        cache_folder().mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=cache_folder(), prefix="unpacked-") as folder, FileLock(Path(folder) / ".lock"):
+        Folder(cache_folder()).make(0o700)
+        with TemporaryDirectory(dir=cache_folder(), prefix="unpacked-") as folder, locked(Folder(Path(folder))):
             yield Path(folder) / "files"
 
 
@@ -110,6 +115,8 @@ def in_cache(place: Path) -> Iterator[None]:
     """What goes wrong with the disk in here is a matter of the cache, which the user can place elsewhere."""
     try:
         yield
+    except Refused as error:
+        raise InputError(f"cannot use the image cache: {error}; EPISODICA_CACHE says where it is") from None
     except OSError as error:
         raise InputError(
             f"cannot use the image cache {place}: {error.strerror or error}; free some space there, or set "
@@ -118,36 +125,37 @@ def in_cache(place: Path) -> Iterator[None]:
 
 
 def _digest(value: Any) -> str:
-    return blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=8).hexdigest()
+    return digest_of(json.dumps(value, sort_keys=True).encode(), size=8)
 
 
-def _stamp(path: Path) -> tuple[int, int]:
-    status = path.stat()
+def _stamp(status: os.stat_result) -> tuple[int, int]:
     return status.st_size, status.st_mtime_ns
 
 
-def _seal(path: Path) -> tuple[int, ...]:
+def _seal(file: IO[bytes]) -> tuple[int, ...]:
     """Other than the time of a file's content, that of its last change cannot be set back."""
-    status = path.stat()
+    status = os.fstat(file.fileno())
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 
-def _load(entry: Path) -> Arrays | None:
+def _load(entry: Folder) -> Arrays | None:
     """The entry, or nothing where it is missing or damaged.
 
     The seal of `images.npy` tells whether it was changed since; only then is its content checked.
     """
     try:
-        sealed = parse_json((entry / "meta.json").read_bytes())
-        meta, path = sealed["meta"], entry / "images.npy"
+        with entry.open_own(META) as file:
+            sealed = parse_json(file.read(MOST_META), MOST_META)
+        meta = sealed["meta"]
         if _digest(meta) != sealed["digest"]:
             return None
-        images = np.load(path, mmap_mode="r", allow_pickle=False)
+        with entry.open_own(IMAGES) as file:
+            images, seal = _mapped(file), _seal(file)
         labels = np.array(meta["labels"], dtype=np.int64)
-        if _seal(path) != tuple(meta["stamp"]):
+        if seal != tuple(meta["stamp"]):
             if fingerprint_of(images, labels, meta["class_names"]) != meta["fingerprint"]:
                 return None
-            _write_meta(entry, meta | {"stamp": _seal(path)})
+            _write_meta(entry, meta | {"stamp": seal})
     except Exception as error:  # NumPy lets through whatever its reading of a damaged header stumbles over
         if isinstance(error, OSError) and error.errno in OF_THE_DISK:
             raise
@@ -156,10 +164,20 @@ def _load(entry: Path) -> Arrays | None:
     return Arrays(images, labels, tuple(meta["class_names"]), meta["fingerprint"], **optional)
 
 
-def _build(entry: Path, source: Source, size: int, on_progress: OnProgress) -> None:
-    for name in ("meta.json", "images.npy"):
-        (entry / name).unlink(missing_ok=True)
-    remove_leftovers(entry)
+def _mapped(file: IO[bytes]) -> np.memmap:
+    """The array of a `.npy` file, which stays on the disk."""
+    if np.lib.format.read_magic(file) != (1, 0):
+        raise ValueError("not written by us")
+    shape, in_columns, kind = np.lib.format.read_array_header_1_0(file)
+    if in_columns or kind != np.uint8:
+        raise ValueError("not written by us")
+    return np.memmap(file, np.uint8, "r", file.tell(), shape)
+
+
+def _build(entry: Folder, source: Source, size: int, on_progress: OnProgress) -> None:
+    for name in (META, IMAGES):
+        entry.remove_tree(name)
+    entry.remove_leftovers()
     content = begin_fingerprint(source.labels, source.class_names)
 
     def write(file: IO[bytes]) -> None:
@@ -169,20 +187,22 @@ def _build(entry: Path, source: Source, size: int, on_progress: OnProgress) -> N
             file.write(image.tobytes())
             content.update(image.tobytes())
 
-    write_atomically(entry / "images.npy", write)  # not by a map: a full disk would end the process there
+    entry.write(IMAGES, write, OURS)  # not by a map: a full disk would end the process there
+    with entry.open_own(IMAGES) as file:
+        seal = _seal(file)
     meta = {
         "class_names": source.class_names,
         "fingerprint": content.hexdigest(),
         "unseen": source.unseen,
         "groups": source.groups,
-        "stamp": _seal(entry / "images.npy"),
+        "stamp": seal,
         "labels": source.labels.tolist(),
     }
     _write_meta(entry, meta)
 
 
-def _write_meta(entry: Path, meta: dict[str, Any]) -> None:
-    write_text(entry / "meta.json", json.dumps({"digest": _digest(meta), "meta": meta}))
+def _write_meta(entry: Folder, meta: dict[str, Any]) -> None:
+    entry.write_bytes(META, json.dumps({"digest": _digest(meta), "meta": meta}).encode(), OURS)
 
 
 def _readable(source: Source, size: int, on_progress: OnProgress) -> Iterator[np.ndarray]:

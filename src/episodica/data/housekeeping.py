@@ -5,15 +5,15 @@ back. Whoever writes into a folder of the cache holds its `.lock`.
 """
 
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from filelock import FileLock, Timeout
-
 from episodica.data.cache import in_cache
+from episodica.errors import FolderInUse
 from episodica.files.cache_folder import cache_folder
+from episodica.files.door import Folder
+from episodica.files.lock import locked
 
 _OURS = re.compile(r"(.+)-\d+px-[0-9a-f]{16}|unpacked-\w+")  # nothing else is removed, whatever the folder is
 
@@ -32,18 +32,14 @@ def entries() -> list[Entry]:
 
 
 def _entries() -> Iterator[Entry]:
-    for folder in sorted(cache_folder().iterdir()):
-        match = _OURS.fullmatch(folder.name)
-        if match and folder.is_dir() and not folder.is_symlink():
-            yield Entry(folder, match[1], sum(map(_bytes, folder.rglob("*"))))
+    cache = Folder(cache_folder())
+    for name in cache.folders():
+        if match := _OURS.fullmatch(name):
+            yield Entry(cache_folder() / name, match[1], _bytes(cache / name))
 
 
-def _bytes(path: Path) -> int:
-    """Of a file that another process may be removing just now."""
-    try:
-        return 0 if path.is_dir() else path.lstat().st_size
-    except FileNotFoundError:
-        return 0
+def _bytes(folder: Folder) -> int:
+    return sum(entry.status.st_size for _, entry in folder.walk() if not entry.is_folder)
 
 
 def clear(dataset: str | None = None) -> tuple[list[Entry], list[Entry]]:
@@ -59,10 +55,11 @@ def clear(dataset: str | None = None) -> tuple[list[Entry], list[Entry]]:
 
 
 def _remove(folder: Path) -> bool:
+    cache = Folder(folder.parent)
     with in_cache(folder):
         try:
-            with FileLock(folder / ".lock", timeout=0):
-                shutil.rmtree(folder)
-        except Timeout:
+            with locked(cache / folder.name, busy=f"another process is writing {folder}"):
+                cache.remove_tree(folder.name)
+        except FolderInUse:
             return False
     return True

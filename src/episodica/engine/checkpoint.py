@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from hashlib import blake2b
 from typing import Any
 
 import torch
@@ -21,6 +20,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from episodica.errors import InputError
+from episodica.files.digest import digest_of
 from episodica.files.door import Folder, Refused
 from episodica.files.parsing import parse_json
 
@@ -117,7 +117,7 @@ def _end(session: int) -> str:
 
 
 def _checksum(blob: bytes, record: Mapping[str, Any]) -> str:
-    return blake2b(blob + json.dumps(record, sort_keys=True).encode(), digest_size=16).hexdigest()
+    return digest_of(blob, json.dumps(record, sort_keys=True).encode())
 
 
 def module_tensors(prefix: str, module: nn.Module) -> dict[str, Tensor]:

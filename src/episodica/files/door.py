@@ -20,6 +20,7 @@ Python's `FileNotFoundError`, with its full path.
 
 import json
 import os
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -68,6 +69,12 @@ class Folder:
         with self._opened(make=mode):
             pass
 
+    def make_private(self) -> None:
+        """A folder of this user that nobody else can enter; one of another user is refused."""
+        with self._opened(make=0o700) as number:
+            self._require_own(os.fstat(number), self.path)
+            os.fchmod(number, 0o700)
+
     def entries(self) -> list[Entry]:
         """By name; none where there is no folder."""
         try:
@@ -82,6 +89,13 @@ class Folder:
 
     def folders(self) -> list[str]:
         return [entry.name for entry in self.entries() if entry.is_folder]
+
+    def walk(self) -> Iterator[tuple["Folder", Entry]]:
+        """Everything below, each with the folder that it is in; links are not followed."""
+        for entry in self.entries():
+            yield self, entry
+            if entry.is_folder and len(self.inner) < openat.DEEPEST:
+                yield from (self / entry.name).walk()
 
     def status(self, name: str) -> os.stat_result | None:
         """Of whatever has this name, itself and not what it links to; none where nothing has."""
@@ -99,6 +113,19 @@ class Folder:
         """A regular file, to read from."""
         with self._opened() as number, self._file(number, name):
             return os.fdopen(openat.open_file(number, component(name), os.O_RDONLY), "rb")
+
+    def open_own(self, name: str) -> IO[bytes]:
+        """One that this user wrote and nobody else can write to: for what is trusted without further checks."""
+        file = self.open(name)
+        status = os.fstat(file.fileno())
+        try:
+            self._require_own(status, self.path / name)
+            if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+                raise Refused(f"{self.path / name} can be written by other users, so it is not used: remove it")
+        except Refused:
+            file.close()
+            raise
+        return file
 
     def read(self, name: str, most: int) -> bytes:
         """All of a file, which is refused where it has more than `most` bytes."""
@@ -166,6 +193,14 @@ class Folder:
         """Parts of files that a killed process left behind, here and in the folders inside."""
         with suppress(FileNotFoundError), self._opened() as number:
             openat.remove_parts(number)
+
+    @staticmethod
+    def _require_own(status: os.stat_result, path: Path) -> None:
+        if status.st_uid != os.geteuid():
+            raise Refused(
+                f"{path} belongs to another user (number {status.st_uid}), so it is not used: remove it, or use a "
+                "folder of your own"
+            )
 
     def _file(self, number: int, name: str) -> Any:
         return expecting("file", number, self.path / name)

@@ -43,13 +43,8 @@ class RunFolder:
     def __enter__(self) -> Self:
         busy = f"another process works on {self.path}: wait for it, stop it, or choose another output folder"
         with ExitStack() as held:
-            try:
-                self.checkpoints.make()
-                held.enter_context(locked(self.folder, busy=busy))
-            except OSError as error:
-                raise InputError(
-                    f"cannot write to {self.path}: {error.strerror or error}; choose another output folder"
-                ) from None
+            held.enter_context(locked(self.folder, busy=busy, unwritable="choose another output folder"))
+            self.checkpoints.make()
             self.folder.remove_leftovers()
             self._claim()
             self._held = held.pop_all()

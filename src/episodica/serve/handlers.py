@@ -111,4 +111,6 @@ def remember(
 def forget(snapshot: Snapshot, folder: ModelFolder, name: str) -> ClassList:
     if name not in snapshot.state.record.names:
         raise Refusal(HTTPStatus.NOT_FOUND, "there is no class of this name", "name")
-    return class_list(folder.forget(name).state)
+    state = folder.forget(name).state
+    assert state is not None, "a served model has a state"
+    return class_list(state)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from episodica.classifier.images import pixels
-from episodica.classifier.model_folder import POINTER, ModelFolder
+from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.recogniser import Recogniser
 from episodica.classifier.state import ModelState, StoredClass
 from episodica.errors import FolderInUse, InputError
@@ -107,6 +107,6 @@ class ModelWorker:
 
     def _read_pointer(self) -> bytes | None:
         try:
-            return (self.folder.path / POINTER).read_bytes()
-        except OSError:
+            return self.folder.version()
+        except (OSError, InputError):
             return None

@@ -3,7 +3,6 @@
 import errno
 import json
 import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -11,8 +10,10 @@ import torch
 from filelock import FileLock
 
 from episodica.classifier.model_folder import ModelFolder
+from episodica.classifier.state_files import is_id
 from episodica.classifier.vault import Vault
 from episodica.errors import FolderInUse, InputError
+from episodica.files import openat
 
 
 def _contents(folder: ModelFolder) -> bytes:
@@ -40,7 +41,7 @@ def test_stored_images_keep_every_pixel(model, glyphs):
 
 def test_undo_goes_back_once(model):
     assert model.undo().record.names == ["ibis", "heron"]
-    assert len(list(model.vault.folder.glob("*.png"))) == 6
+    assert len(list(model.vault.folder.files("*.png"))) == 6
     with pytest.raises(InputError, match="no state before this one"):
         model.undo()
 
@@ -56,8 +57,7 @@ def test_a_file_that_a_file_manager_leaves_among_the_states_is_passed_over(model
 def test_nothing_of_a_forgotten_class_is_left(model):
     digests = model.state().classes[0].images
     data = [model.vault.read(digest) for digest in digests]
-    (model.work / "run").mkdir(parents=True)
-    (model.work / "run" / "log").write_text("ibis")
+    (model.work / "run").write_text("log", "ibis")
     model.forget("ibis")
     everything = _contents(model)
     assert b"ibis" not in everything
@@ -79,11 +79,16 @@ class Killed(Exception):
 
 @pytest.mark.parametrize("half_way", [False, True])
 def test_forgetting_that_was_killed_before_it_cleaned_up_is_finished_by_the_next(model, monkeypatch, half_way):
+    remove_tree = openat.remove_tree
+
     def die(*_: object) -> None:
         raise Killed
 
+    def die_at_states(parent: int, name: str, deepest: int = 8) -> None:
+        (die if is_id(name) else remove_tree)(parent, name, deepest)
+
     with monkeypatch.context() as patch:
-        patch.setattr(*((shutil, "rmtree") if half_way else (Vault, "keep_only")), die)
+        patch.setattr(*((openat, "remove_tree", die_at_states) if half_way else (Vault, "keep_only", die)))
         with pytest.raises(Killed):
             model.forget("ibis")
     assert b"ibis" in _contents(model)
@@ -97,8 +102,7 @@ def test_forgetting_that_was_killed_before_it_cleaned_up_is_finished_by_the_next
 
 
 def test_a_class_of_interrupted_work_can_be_forgotten(model):
-    model.work.mkdir()
-    (model.work / "call.json").write_text('{"classes": ["kiwi"]}')
+    model.work.write_json("call.json", {"classes": ["kiwi"]})
     assert not model.forget("kiwi").trained
     assert not model.work.exists()
 

@@ -71,10 +71,10 @@ def test_what_a_killed_process_had_unpacked_is_removed_and_that_of_a_live_one_ke
 def test_what_cannot_be_removed_is_named(sets, monkeypatch):
     sets[0].load()
 
-    def fail(path):
-        raise PermissionError(1, "Operation not permitted", str(path))
+    def fail(name, *, dir_fd):
+        raise PermissionError(1, "Operation not permitted", name)
 
-    monkeypatch.setattr("shutil.rmtree", fail)
+    monkeypatch.setattr("os.unlink", fail)
     with pytest.raises(InputError, match=r"cannot use the image cache .*folder-16px-.*: Operation not permitted"):
         clear()
 

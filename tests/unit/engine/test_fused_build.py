@@ -8,7 +8,7 @@ import pytest
 
 from episodica.engine.fused import build
 from episodica.engine.fused.accelerate import accelerate
-from episodica.engine.fused.build import CannotBuild, library
+from episodica.engine.fused.build import CannotBuild, kernels, library
 from episodica.engine.fused.first_block import FirstBlock
 from episodica.engine.fused.later_block import LaterBlock
 from episodica.errors import InputError
@@ -21,9 +21,9 @@ from episodica.rng import seeded
 def fresh(tmp_path, monkeypatch):
     """An empty cache, and nothing remembered from before or for later."""
     monkeypatch.setenv("EPISODICA_CACHE", str(tmp_path))
-    library.cache_clear()
+    kernels.cache_clear()
     yield
-    library.cache_clear()
+    kernels.cache_clear()
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def built_once(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("built")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("EPISODICA_CACHE", str(folder))
-        library.cache_clear()
+        kernels.cache_clear()
         try:
             library()
         except CannotBuild as error:
@@ -46,6 +46,7 @@ def found(built_once, tmp_path) -> Path:
     path = tmp_path / "kernels" / built_once.name
     path.parent.mkdir()
     path.write_bytes(built_once.read_bytes())
+    path.chmod(0o700)
     return path
 
 
@@ -75,8 +76,8 @@ def test_a_damaged_file_is_built_again(found):
 def test_several_may_build_at_once(tmp_path, monkeypatch):
     monkeypatch.setenv("EPISODICA_CACHE", str(tmp_path / "shared"))
     with ThreadPoolExecutor(2) as pool:
-        libraries = [pool.submit(library.__wrapped__) for _ in range(2)]
-    assert all(one.result().patch_moments for one in libraries)
+        libraries = [pool.submit(kernels.__wrapped__) for _ in range(2)]
+    assert all(one.result().functions.patch_moments for one in libraries)
     assert len(built(tmp_path / "shared")) == 1
 
 

@@ -5,7 +5,7 @@ from typing import Literal
 
 from torch import nn
 
-from episodica.engine.fused.build import CannotBuild, library
+from episodica.engine.fused.build import CannotBuild, kernels
 from episodica.engine.fused.first_block import FirstBlock
 from episodica.engine.fused.form import fits
 from episodica.engine.fused.later_block import LaterBlock
@@ -24,7 +24,9 @@ def accelerate(learner: Learner, asked: str, notice: Callable[[str], None]) -> L
     obstacle = _obstacle(blocks)
     if obstacle is None:
         try:
-            library()
+            remark = kernels().remark
+            if remark is not None:
+                notice(remark)
         except CannotBuild as error:
             obstacle = str(error)
             if asked == "auto":

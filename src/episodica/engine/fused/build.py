@@ -1,9 +1,13 @@
 """The compiled kernels: built by the machine's own C++ compiler on first use, then found in the cache folder.
 
 Plain C functions, called through ctypes: no headers of torch or Python are needed and the build takes a second. The
-file's name follows from the source, the command and what the compiler says about itself and this processor, so that no
-other version or machine with the same home folder finds it; it appears whole or not at all, so it needs no lock.
-A new build is first tried in a process of its own: a library that crashes must not take a training with it.
+file is called `KEY-DIGEST.so`. The key follows from the source, the command and what the compiler says about itself and
+this processor, so that no other version or machine with the same home folder finds it. The digest is that of the file,
+and checked before it is loaded: a library that lost its end would take the process with it. It appears whole or not at
+all, so it needs no lock. A new build is first tried in a process of its own, for the same reason.
+
+What is loaded is run. So the folder must be this user's, closed to all others, and the file written by this user; where
+another user has the folder, the kernels are built in a private place for this process alone.
 """
 
 import ctypes
@@ -13,16 +17,19 @@ import shutil
 import subprocess
 import sys
 from functools import cache
-from hashlib import blake2b
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 from episodica.files.cache_folder import cache_folder
+from episodica.files.digest import digest_of
+from episodica.files.door import Folder, Refused
 
 SOURCES = tuple(Path(__file__).with_name(name) for name in ("first_block.cpp", "later_block.cpp", "vectors.h"))
 # Predictive commoning would carry pixels from one step of a loop to the next, in registers that the sums need.
 FLAGS = ("-std=c++17", "-O3", "-march=native", "-fno-predictive-commoning", "-fopenmp", "-fPIC", "-shared")
 TRIAL = Path(__file__).with_name("trial.py")
+MOST = 2**26  # bytes of a library, which has some ten thousand
 PATIENCE = 120  # seconds for a build, which takes one or two
 
 
@@ -30,29 +37,63 @@ class CannotBuild(Exception):
     """Why there are no compiled kernels on this machine."""
 
 
-@cache
+class Kernels(NamedTuple):
+    """The compiled functions, and what the user should know about where they come from."""
+
+    functions: ctypes.CDLL
+    remark: str | None = None
+
+
 def library() -> ctypes.CDLL:
-    path = cache_folder() / "kernels" / f"{_key()}.so"
+    return kernels().functions
+
+
+@cache
+def kernels() -> Kernels:
+    key, folder = _key(), Folder(cache_folder()) / "kernels"
     try:
-        return ctypes.CDLL(str(path))
-    except OSError:  # not there, or damaged
-        _build(path)
+        folder.make_private()
+    except Refused as refused:
+        with TemporaryDirectory(prefix="episodica-") as private:
+            functions = _built(key, Folder(Path(private)))
+        return Kernels(functions, f"the compiled kernels of the cache were not used, but built anew: {refused}")
+    except OSError as error:
+        raise CannotBuild(f"the kernels cannot be written to {folder}: {error.strerror or error}") from None
+    return Kernels(_found(key, folder) or _built(key, folder))
+
+
+def _found(key: str, folder: Folder) -> ctypes.CDLL | None:
+    """What an earlier start has built, where it is whole and ours; what is not, is removed."""
+    for name in folder.files(f"{key}-*.so"):
+        try:
+            with folder.open_own(name) as file:
+                if name == _named(key, file.read(MOST)):
+                    return ctypes.CDLL(str(folder.path / name))
+        except (Refused, OSError):  # another's, or of no use here
+            pass
+        folder.remove(name)
+    return None
+
+
+def _built(key: str, folder: Folder) -> ctypes.CDLL:
+    try:
+        with TemporaryDirectory(prefix="episodica-") as aside:
+            new = Path(aside, "new.so")
+            _run_compiler(*FLAGS, *(str(source) for source in SOURCES if source.suffix == ".cpp"), "-o", str(new))
+            _try(new)
+            code = new.read_bytes()
+        folder.write_bytes(_named(key, code), code, 0o700)
+    except OSError as error:
+        raise CannotBuild(f"the kernels cannot be written to {folder}: {error.strerror or error}") from None
+    path = folder.path / _named(key, code)
     try:
         return ctypes.CDLL(str(path))
     except OSError as error:
         raise CannotBuild(f"the kernels {path} cannot be loaded: {error}") from None
 
 
-def _build(path: Path) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=path.parent) as aside:
-            new = Path(aside, path.name)
-            _run_compiler(*FLAGS, *(str(source) for source in SOURCES if source.suffix == ".cpp"), "-o", str(new))
-            _try(new)
-            new.replace(path)
-    except OSError as error:
-        raise CannotBuild(f"the kernels cannot be written to {path.parent}: {error.strerror or error}") from None
+def _named(key: str, code: bytes) -> str:
+    return f"{key}-{digest_of(code)}.so"
 
 
 def _try(path: Path) -> None:
@@ -67,7 +108,7 @@ def _try(path: Path) -> None:
 def _key() -> str:
     described = _run_compiler(*FLAGS, "-dM", "-E", "-x", "c++", os.devnull)  # version and processor, as macros
     parts = (*_compiler(), *FLAGS, described, *(source.read_text() for source in SOURCES))
-    return blake2b("\0".join(parts).encode(), digest_size=12).hexdigest()
+    return digest_of("\0".join(parts).encode(), size=12)
 
 
 def _compiler() -> list[str]:
