@@ -75,7 +75,7 @@ def test_what_lies_beside_a_model_is_not_copied_with_it(model, victim, tmp_path)
     (model.path / "states" / "more.txt").write_text("more")
     FewShotClassifier.load(model.path).save(tmp_path / "copy")
     found = {path.name for path in (tmp_path / "copy").rglob("*")}
-    assert not found & {"inner", "notes.txt", "more.txt", *(path.name for path in victim.folder.iterdir())}
+    assert not found & {"inner", "notes.txt", "more.txt", "config.yaml"}
     assert ModelFolder(tmp_path / "copy").state().record == model.state().record
     assert ModelFolder(tmp_path / "copy").undo().record.names == ["ibis", "heron"]
 
@@ -111,9 +111,8 @@ def test_forget_finishes_a_call_to_remember_that_was_killed_at_any_write(model, 
         assert b"kiwi" not in contents(model.path)
         known = {f"{digest}.png" for digest in model.state().record.digests}
         assert {path.name for path in (model.path / "images").iterdir()} == known
-        if allowed == killed:
-            continue
-        break
+        if killed == allowed:  # this time it came to its end
+            break
     assert killed > 10
     assert b"kiwi" not in before
 

@@ -1,5 +1,7 @@
 """Compiling on first use: found again, never half written, and clear words where there is no compiler."""
 
+import os
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from pathlib import Path
@@ -12,9 +14,11 @@ from episodica.engine.fused.build import CannotBuild, kernels, library
 from episodica.engine.fused.first_block import FirstBlock
 from episodica.engine.fused.later_block import LaterBlock
 from episodica.errors import InputError
+from episodica.files.digest import digest_of
 from episodica.learners.protonet import ProtoNet
 from episodica.models.conv4 import Conv4
 from episodica.rng import seeded
+from unit.files.hostile import plant
 
 
 @pytest.fixture(autouse=True)
@@ -180,3 +184,69 @@ def test_nothing_is_built_where_it_is_not_asked_for_or_does_not_fit(conv4_learne
         accelerate(learner, "fused", received.append)
     assert not received
     assert not list(tmp_path.iterdir())
+
+
+PLANTED = '__attribute__((constructor)) void run() { FILE *f = fopen("%s", "w"); if (f) fclose(f); }'
+
+
+@pytest.fixture
+def planted(built_once, tmp_path) -> Path:
+    """A library under every name that could be looked for, which tells when it is loaded."""
+    code, path = tmp_path / "planted.c", tmp_path / "planted.so"
+    code.write_text("#include <stdio.h>\n" + PLANTED % (tmp_path / "loaded"))
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", path, code], check=True)
+    data, key = path.read_bytes(), build._key()
+    kernels_folder = tmp_path / "kernels"
+    kernels_folder.mkdir()
+    for name in (f"{key}.so", built_once.name, f"{key}-{digest_of(data)}.so"):
+        (kernels_folder / name).write_bytes(data)
+        (kernels_folder / name).chmod(0o700)
+    return kernels_folder
+
+
+def of_another_user(folder: Path) -> None:
+    for path in (folder, *folder.iterdir()):
+        os.chown(path, 12345, 12345)
+
+
+def files_of_another_user(folder: Path) -> None:
+    for path in folder.iterdir():
+        os.chown(path, 12345, 12345)
+
+
+def written_by_others(folder: Path) -> None:
+    folder.chmod(0o777)
+    for path in folder.iterdir():
+        path.chmod(0o777)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="giving files to another user takes root")
+@pytest.mark.parametrize("share", [of_another_user, files_of_another_user, written_by_others])
+def test_what_others_can_write_is_not_loaded(planted, tmp_path, share, conv4_learner):
+    share(planted)
+    told: list[str] = []
+    assert accelerate(conv4_learner, "auto", told.append) == "fused"
+    assert library().patch_moments
+    assert not (tmp_path / "loaded").exists()
+    if share is of_another_user:
+        assert "were not used, but built anew: " in told[0]
+        assert "belongs to another user" in told[0]
+    else:
+        assert not told
+        assert planted.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("kind", ["link to a file", "link to a folder", "pipe"])
+def test_links_in_the_cache_of_kernels_are_not_followed(found, victim, kind):
+    plant(kind, found, victim)
+    assert library().patch_moments
+    assert not found.is_symlink()
+
+
+@pytest.mark.parametrize("length", [100, 5000, -1])
+def test_a_library_that_lost_its_end_is_built_again(found, length):
+    """Mapped as it is, it would end the process by SIGBUS where it is touched."""
+    whole = found.read_bytes()
+    found.write_bytes(whole[:length])
+    assert library().patch_moments
+    assert found.read_bytes() == whole
