@@ -77,7 +77,7 @@ class Checkpoints:
         blob = self._read(name)[1]
         try:
             return load(blob)
-        except SafetensorError as error:
+        except (SafetensorError, KeyError) as error:  # a kind of number that torch does not have is a KeyError
             raise InputError(
                 f"{self.folder.path / name}.safetensors holds no tensors ({error}): it was not written by episodica"
             ) from None

@@ -1,12 +1,13 @@
 import json
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 import torch
 from torch import nn
 from torch.optim import Adam
 
+from episodica.engine import checkpoint
 from episodica.engine.checkpoint import (
     Checkpoint,
     Checkpoints,
@@ -230,3 +231,18 @@ def test_without_saved_tensors_an_optimiser_starts_anew(learner):
     before = deepcopy(optimizer.state_dict())
     restore_optimizer(optimizer, {})
     assert optimizer.state_dict() == before
+
+
+@pytest.mark.parametrize("kind", ["F4", "nonsense"])
+def test_tensors_that_are_none_are_told_in_a_sentence(tmp_path, kind):
+    """A checkpoint whose checksum is right and whose tensors are not."""
+    header = json.dumps({"a": {"dtype": kind, "shape": [4], "data_offsets": [0, 2]}}).encode()
+    blob = len(header).to_bytes(8, "little") + header + bytes(2)
+    record = asdict(Checkpoint(session=0, step=1, ended=False, events=0, seconds_train=0.0))
+    (tmp_path / "001-00000001.safetensors").write_bytes(blob)
+    (tmp_path / "001-00000001.json").write_text(json.dumps({**record, "checksum": checkpoint._checksum(blob, record)}))
+    checkpoints = Checkpoints(Folder(tmp_path))
+    last = checkpoints.latest()
+    assert last is not None
+    with pytest.raises(InputError, match="holds no tensors"):
+        checkpoints.tensors(last)
