@@ -6,6 +6,8 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import NamedTuple
 
+from episodica.files.door import Folder
+
 PIECE = 2**24  # bytes
 LEFT_BEHIND = (".lock", ".part")  # a lock and half-written files belong to the process that made them
 
@@ -25,14 +27,18 @@ class Sender:
 
     def files(self) -> dict[str, tuple[int, int]]:
         """Each file with its version. The JSON of a checkpoint says that its tensors are there, so it is sent later."""
-        found = [path for path in self._folder.rglob("*") if path.is_file() and not path.name.endswith(LEFT_BEHIND)]
-        states = {path: path.stat() for path in sorted(found, key=lambda path: (path.suffix == ".json", path))}
+        found = {
+            place.path / entry.name: entry.status
+            for place, entry in Folder(self._folder).walk()
+            if entry.is_file and not entry.name.endswith(LEFT_BEHIND)
+        }
+        states = {path: found[path] for path in sorted(found, key=lambda path: (path.suffix == ".json", path))}
         return {str(p.relative_to(self._folder)): (state.st_mtime_ns, state.st_size) for p, state in states.items()}
 
     def changed(self) -> Iterator[Piece]:
         for name, version in self.files().items():
             if self._known.get(name) != version:
-                yield from _pieces(name, self._folder / name)
+                yield from _pieces(name, self._folder)
                 self._known[name] = version
 
     def is_up_to_date(self) -> None:
@@ -41,7 +47,8 @@ class Sender:
 
 
 def _pieces(name: str, path: Path) -> Iterator[Piece]:
-    with path.open("rb") as file:
+    place, last_name = _place(path, name)
+    with place.open(last_name) as file:
         content, last = file.read(PIECE), False
         while not last:
             following = file.read(PIECE)
@@ -52,20 +59,29 @@ def _pieces(name: str, path: Path) -> Iterator[Piece]:
 
 def receive(piece: Piece, folder: Path) -> None:
     """Pieces of a file come one after another; it takes its place with the last."""
-    path = folder / piece.name
-    part = path.with_name(f".{path.name}.arriving.part")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with part.open("ab") as file:
+    place, name = _place(folder, piece.name)
+    part = f".{name}.arriving.part"
+    with place.open_to_continue(part) as file:
         file.write(piece.content)
     if piece.last:
-        part.replace(path)
+        (place.path / part).replace(place.path / name)
+
+
+def _place(folder: Path, name: str) -> tuple[Folder, str]:
+    """Where a file is, below the folder and never behind a link."""
+    *inner, last = name.split("/")
+    place = Folder(folder)
+    for part in inner:
+        place = place / part
+    return place, last
 
 
 def keep_only(names: Collection[str], folder: Path) -> None:
     """Remove files that the other side no longer has."""
     for name in Sender(folder).files():
         if name not in names:
-            (folder / name).unlink()
+            place, last = _place(folder, name)
+            place.remove(last)
 
 
 def own_folder(out: Path) -> Path:
