@@ -45,6 +45,7 @@ _NAMES = {  # module: what it offers; `__init__.pyi` says the same to type check
     "learners.learner": ("Learner",),
     "learners.protonet": ("ProtoNet",),
     "learners.relationnet": ("RelationNet",),
+    "learners.whitened": ("Whitened",),
     "models.backbone": ("Backbone",),
     "models.conv4": ("Conv4",),
     "models.random_layers": ("DropBlock", "Dropout", "RandomLayer", "lending"),

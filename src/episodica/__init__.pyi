@@ -14,6 +14,7 @@ from episodica.errors import InputError
 from episodica.learners.learner import Learner
 from episodica.learners.protonet import ProtoNet
 from episodica.learners.relationnet import RelationNet
+from episodica.learners.whitened import Whitened
 from episodica.losses import cross_entropy, kl, squared_error
 from episodica.memory import Memory
 from episodica.methods.access import Access
@@ -83,6 +84,7 @@ __all__ = [
     "StepGenerators",
     "TaskStream",
     "TrainConfig",
+    "Whitened",
     "batch_steps",
     "check_share",
     "cross_entropy",

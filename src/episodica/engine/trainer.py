@@ -114,6 +114,11 @@ class Trainer:
         if self.method.replays:
             self.memory.add(pools.current, partial(access.embed_for_choice, self.learner), rng("engine.memory"))
         self.method.end(access, pools)
+        if self.learner.sums_up:
+            current = pools.current
+            self.learner.sum_up(
+                access.embed(self.learner, current.images()), current.classes.repeat_interleave(current.counts)
+            )
         access.close()
         if self.stream.evaluated:
             self._evaluate()

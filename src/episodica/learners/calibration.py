@@ -55,8 +55,9 @@ def calibrated(statistics: Statistics, whitening: Whitening, means: Tensor) -> C
     asked, labels = _sample(statistics)
     if not len(asked):
         return UNCALIBRATED
-    counts = statistics.counts.float()
-    xm, xx, mm = left_out_products(whitening(asked), labels, means, counts, whitening.weight / statistics.spread)
+    known = statistics.total
+    counts = known.counts.float()
+    xm, xx, mm = left_out_products(whitening(asked), labels, means, counts, whitening.weight / known.spread)
     total = float(xx.mean())  # an image is the centre of its class and noise; another one shares the centre alone
     signal = max(float(xm.gather(1, labels[:, None]).mean()), FAINTEST * total)
     found = Calibration(signal, max(total - signal, FAINTEST * total))

@@ -34,10 +34,11 @@ class ExactClassifier:
     @classmethod
     def fitted(cls, statistics: Statistics, least_shrinkage: float = 0.0) -> Self:
         """Of classes whose images are known."""
-        whitening = Whitening.of(statistics, least_shrinkage)
-        means = whitening(statistics.means)
+        known = statistics.total
+        whitening = Whitening.of(known, least_shrinkage)
+        means = whitening(known.means)
         calibration = calibrated(statistics, whitening, means)
-        return cls(whitening, statistics.names, means, statistics.counts.float(), calibration)
+        return cls(whitening, statistics.names, means, known.counts.float(), calibration)
 
     @classmethod
     def for_other_classes(cls, statistics: Statistics) -> Self:
@@ -52,7 +53,8 @@ class ExactClassifier:
         given = Statistics.of(support, self.whitening.centre.numel())
         if not self.names:
             return type(self).for_other_classes(given)
-        return replace(self, names=given.names, means=self.whitening(given.means), counts=given.counts.float())
+        known = given.total
+        return replace(self, names=given.names, means=self.whitening(known.means), counts=known.counts.float())
 
     @cached_property
     def _directions(self) -> Tensor:

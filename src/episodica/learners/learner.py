@@ -15,6 +15,7 @@ class Learner(Module, Component, kind="learner"):
     exemplars: ClassVar[str]  # the rule by which a memory chooses for this learner, unless told otherwise
     logits: ClassVar[bool] = True  # whether a softmax of the scores gives probabilities, which `distill` compares
     vectors: ClassVar[bool] = True  # whether embeddings have one dimension, so that a length of 1 means something
+    sums_up: ClassVar[bool] = False  # whether it is told the embeddings of each session's images, by `sum_up`
 
     def check(self, size: int) -> None:
         """Raise a ValueError where the backbone's maps of images of this size, in pixels of a side, do not do."""
@@ -36,6 +37,11 @@ class Learner(Module, Component, kind="learner"):
 
     def distill(self, student: Tensor, teacher: Tensor, clamp: float = 0.0) -> Tensor:
         """How far the student's answers are from the teacher's."""
+        raise NotImplementedError
+
+    def sum_up(self, embeddings: Tensor, classes: Tensor) -> None:
+        """Add what is to be known of the images of a session, when its training is over, to sums kept in buffers.
+        Evaluation-mode embeddings [M, *E] and the class of each [M]."""
         raise NotImplementedError
 
     def pair_values(self, embedding: Size) -> int:

@@ -34,6 +34,32 @@ def points(embeddings: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
+class Sums:
+    """All that a shared covariance needs to know, in `UNIT`s: whole numbers in float64."""
+
+    counts: Tensor  # images of each class. [C]
+    sums: Tensor  # of the points of each class. [C, D]
+    scatter: Tensor  # the sum of x x^T over all points. [D, D]
+
+    @property
+    def means(self) -> Tensor:
+        """At most of length 1. [C, D]"""
+        return self.sums / self.counts[:, None] * UNIT
+
+    @property
+    def spread(self) -> int:
+        """How many independent deviations from class means there are."""
+        return int(self.counts.sum()) - len(self.counts)
+
+    @property
+    def within(self) -> Tensor:
+        """The covariance of images about the mean of their class, shared by all classes. [D, D]"""
+        assert self.spread > 0, "no class has two images"
+        means = self.sums / self.counts[:, None].sqrt()
+        return torch.addmm(self.scatter, means.T, means, alpha=-1) * (UNIT**2 / self.spread)
+
+
+@dataclass(frozen=True, eq=False)
 class Statistics:
     """The points of each class, by name, and the sums over them. Changes give a new value; the old one stays."""
 
@@ -50,7 +76,7 @@ class Statistics:
         """Of the points of each class; the scatter is summed up anew."""
         known = {name: _canonical(classes[name]) for name in sorted(classes) if len(classes[name])}
         everything = torch.cat([torch.empty(0, width, dtype=torch.int16), *known.values()])
-        return cls(width, known, _scatter(everything))
+        return cls(width, known, scatter_of(everything))
 
     def __len__(self) -> int:
         return len(self.classes)
@@ -63,12 +89,12 @@ class Statistics:
             return self
         known = self.classes.get(name)
         together = _canonical(new if known is None else torch.cat([known, new]))
-        return self._with({**self.classes, name: together}, self.scatter + _scatter(new))
+        return self._with({**self.classes, name: together}, self.scatter + scatter_of(new))
 
     def remove(self, name: str) -> Self:
         """As if that class had never come."""
         rest = {other: kept for other, kept in self.classes.items() if other != name}
-        return self._with(rest, self.scatter - _scatter(self.classes[name]))
+        return self._with(rest, self.scatter - scatter_of(self.classes[name]))
 
     def merge(self, other: Self) -> Self:
         """With all that another one knows; the images of a class that both know are put together."""
@@ -98,37 +124,15 @@ class Statistics:
         return tuple(self.classes)
 
     @cached_property
-    def counts(self) -> Tensor:
-        """Images of each class. float64 [C]"""
-        return torch.tensor([len(kept) for kept in self.classes.values()], dtype=torch.float64)
-
-    @cached_property
-    def sums(self) -> Tensor:
-        """Of the points of each class, in UNIT. float64 [C, D]"""
-        lines = [kept.sum(0, dtype=torch.int64).double() for kept in self.classes.values()]
-        return torch.stack(lines) if lines else torch.empty(0, self.width, dtype=torch.float64)
-
-    @property
-    def means(self) -> Tensor:
-        """float64 [C, D], at most of length 1"""
-        return self.sums / self.counts[:, None] * UNIT
-
-    @property
-    def spread(self) -> int:
-        """How many independent deviations from class means there are."""
-        return int(self.counts.sum()) - len(self)
-
-    @property
-    def within(self) -> Tensor:
-        """The covariance of images about the mean of their class, shared by all classes. float64 [D, D]"""
-        assert self.spread > 0, "no class has two images"
-        means = self.sums / self.counts[:, None].sqrt()
-        return torch.addmm(self.scatter, means.T, means, alpha=-1) * (UNIT**2 / self.spread)
+    def total(self) -> Sums:
+        counts = torch.tensor([len(kept) for kept in self.classes.values()], dtype=torch.float64)
+        sums = [kept.sum(0, dtype=torch.int64).double() for kept in self.classes.values()]
+        return Sums(counts, torch.stack(sums) if sums else torch.empty(0, self.width).double(), self.scatter)
 
     def tensors(self) -> dict[str, Tensor]:
         """What to write beside the names, 2 D bytes an image; the sums follow from it."""
         everything = torch.cat([torch.empty(0, self.width, dtype=torch.int16), *self.classes.values()])
-        return {"points": everything, "counts": self.counts.long()}
+        return {"points": everything, "counts": self.total.counts.long()}
 
     @classmethod
     def from_tensors(cls, names: Iterable[str], tensors: Mapping[str, Tensor]) -> Self:
@@ -142,7 +146,8 @@ class Statistics:
         return cls.of(dict(zip(names, everything.split(counts.tolist()), strict=True)), everything.shape[1])
 
 
-def _scatter(kept: Tensor) -> Tensor:
+def scatter_of(kept: Tensor) -> Tensor:
+    """The sum of x x^T over points. int16 [M, D] -> float64 [D, D]"""
     exact = kept.double()
     return exact.T @ exact
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from episodica.lazy_torch import Tensor, torch
-from episodica.learners.statistics import UNIT, Statistics
+from episodica.learners.statistics import UNIT, Sums
 
 ROOT = 4
 FOR_OTHER_CLASSES = 0.9
@@ -29,20 +29,20 @@ class Whitening:
     weight: float = 0.0  # of W in S_l, which is measured in units of tr(W)/D
 
     @classmethod
-    def of(cls, statistics: Statistics, least_shrinkage: float = 0.0) -> Self:
+    def of(cls, known: Sums, least_shrinkage: float = 0.0) -> Self:
         """The centre lies between the origin and the mean of the classes, nearer to the origin where they are few, for
         then their mean is mostly what tells them apart."""
-        classes = len(statistics)
+        classes, width = known.sums.shape
         if not classes:
-            return cls(torch.zeros(statistics.width, dtype=torch.float64), None, 1.0)
-        centre = statistics.means.sum(0) * (CENTRING * (classes - 1) / classes**2)
-        if statistics.spread < 1:
+            return cls(known.scatter.new_zeros(width), None, 1.0)
+        centre = known.means.sum(0) * (CENTRING * (classes - 1) / classes**2)
+        if known.spread < 1:
             return cls(centre, None, 1.0)
-        within = statistics.within
-        scale = float(within.trace()) / statistics.width
+        within = known.within
+        scale = float(within.trace()) / width
         if scale <= 0:  # copies of one image
             return cls(centre, None, 1.0)
-        shrinkage = max(least_shrinkage, oracle_shrinkage(within, statistics.spread) ** (1 / ROOT))
+        shrinkage = max(least_shrinkage, oracle_shrinkage(within, known.spread) ** (1 / ROOT))
         weight = (1 - shrinkage) / scale
         shrunk = within.mul_(weight)
         shrunk.diagonal().add_(shrinkage)

@@ -133,7 +133,7 @@ def test_the_covariance_is_that_of_deviations_from_class_means():
     classes = clusters({"a": 5, "b": 3, "c": 1})
     deviations = torch.cat([kept.double() * UNIT - (kept.double() * UNIT).mean(0) for kept in classes.values()])
     statistics = Statistics.of(classes, WIDTH)
-    torch.testing.assert_close(statistics.within, deviations.T @ deviations / (9 - 3))
+    torch.testing.assert_close(statistics.total.within, deviations.T @ deviations / (9 - 3))
 
 
 def test_shrinkage_is_that_of_the_paper():
@@ -152,12 +152,12 @@ def test_scores_are_cosines_under_the_inverse_of_the_shrunk_covariance():
     statistics = Statistics.of(clusters(dict.fromkeys("abcd", 5)), WIDTH)
     asked = clusters({"asked": 3})["asked"]
     model = ExactClassifier.fitted(statistics)
-    within = statistics.within
-    shrinkage = oracle_shrinkage(within, statistics.spread) ** (1 / ROOT)
+    within = statistics.total.within
+    shrinkage = oracle_shrinkage(within, statistics.total.spread) ** (1 / ROOT)
     inverse = shrunk(statistics, within, shrinkage, float(within.trace()) / WIDTH).inverse()
-    centre = CENTRING * 3 / 4 * statistics.means.mean(0)
+    centre = CENTRING * 3 / 4 * statistics.total.means.mean(0)
     for image, line in zip(asked.double() * UNIT - centre, model.cosines(asked), strict=True):
-        for mean, found in zip(statistics.means - centre, line.tolist(), strict=True):
+        for mean, found in zip(statistics.total.means - centre, line.tolist(), strict=True):
             expected = image @ inverse @ mean / ((image @ inverse @ image) * (mean @ inverse @ mean)).sqrt()
             assert found == pytest.approx(expected.item(), abs=1e-4)
 
@@ -165,22 +165,24 @@ def test_scores_are_cosines_under_the_inverse_of_the_shrunk_covariance():
 def test_left_out_products_are_those_of_statistics_without_the_image():
     classes = clusters({"a": 4, "b": 2, "c": 6})
     statistics = Statistics.of(classes, WIDTH)
-    whitening = Whitening.of(statistics)
+    whitening = Whitening.of(statistics.total)
     scale = (1 - whitening.shrinkage) / whitening.weight
     asked = torch.cat(list(classes.values()))
     labels = torch.tensor([0] * 4 + [1] * 2 + [2] * 6)
-    weight = whitening.weight / statistics.spread
+    weight = whitening.weight / statistics.total.spread
     xm, xx, mm = left_out_products(
-        whitening(asked), labels, whitening(statistics.means), statistics.counts.float(), weight
+        whitening(asked), labels, whitening(statistics.total.means), statistics.total.counts.float(), weight
     )
     for i, image in enumerate(asked):
         name = "abc"[labels[i]]
         others = torch.stack([line for line in classes[name] if not torch.equal(line, image)])
         without = statistics.remove(name).add(name, others)
-        lost = without.within * (without.spread / statistics.spread)  # shares of single deviations stay as they were
+        lost = without.total.within * (
+            without.total.spread / statistics.total.spread
+        )  # shares of single deviations stay as they were
         inverse = shrunk(statistics, lost, whitening.shrinkage, scale).inverse()
-        centre = CENTRING * 2 / 3 * without.means.mean(0)
-        x, m = image.double() * UNIT - centre, without.means - centre
+        centre = CENTRING * 2 / 3 * without.total.means.mean(0)
+        x, m = image.double() * UNIT - centre, without.total.means - centre
         torch.testing.assert_close(xx[i, 0].double(), x @ inverse @ x, rtol=1e-3, atol=1e-4)
         torch.testing.assert_close(xm[i].double(), m @ inverse @ x, rtol=1e-3, atol=1e-4)
         torch.testing.assert_close(mm[i].double(), (m @ inverse * m).sum(1), rtol=1e-3, atol=1e-4)
