@@ -30,7 +30,7 @@ clean:
 
 .venv/.demo: .venv/bin/python pyproject.toml constraints.txt
 	@echo "Setting up .venv (PyTorch is the largest part; about a minute)"
-	$(PIP) --editable '.[report]'
+	$(PIP) --editable '.[report,photos]'
 	touch $@
 
 .venv/.dev: .venv/bin/python pyproject.toml constraints.txt
