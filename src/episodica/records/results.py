@@ -78,6 +78,7 @@ class Results(BaseModel):
     seed: int
     split_hash: str
     scale: float
+    warning: str | None = None  # why accuracy on unseen classes is not what it says
     sessions: list[Session]
     average: Average | None
     evaluations: list[Evaluation]
@@ -98,7 +99,7 @@ class Results(BaseModel):
         return [self, *others]
 
     def to_json(self) -> dict[str, Any]:
-        values = self.model_dump()
+        values = self.model_dump(exclude={"warning"} if self.warning is None else None)
         return {"schema": values.pop("schema_"), **values}
 
     @classmethod
@@ -184,6 +185,7 @@ class Ledger:
             seed=config.seed,
             split_hash=self.split_hash,
             scale=config.scale,
+            warning=config.seen_before,
             sessions=self.sessions[training],
             average=average(self.sessions[training]),
             evaluations=[

@@ -47,5 +47,6 @@ def tags(config: RunConfig) -> tuple[str, ...]:
         f"{config.learner.name} on {config.backbone.name}",
         f"{config.epochs} epoch{'s' * (config.epochs > 1)} of {config.train.episodes} steps a session",
         *([f"{held_out} validation classes for unseen ones"] if held_out else []),
+        *([f"WARNING: {config.seen_before}"] if config.seen_before else []),
         *([f"schedule scaled by {config.scale}"] if config.scale != 1 else []),
     )

@@ -9,6 +9,8 @@ from episodica.data.cache import Arrays, OnProgress
 from episodica.data.dataset import Dataset, silent
 from episodica.engine.experiment import load_experiment, new_learner, new_method, notices
 from episodica.errors import InputError
+from episodica.records.results import Ledger, Results
+from episodica.report.settings import tags
 
 CPU = torch.device("cpu")
 
@@ -131,6 +133,15 @@ class TestSeenBefore:
             f"{data} is part of ImageNet, on which efficientnet_lite was trained: its classes are not unseen, and "
             "these numbers say nothing about new ones"
         )
+
+    def test_results_and_the_headings_of_reports_carry_the_warning(self):
+        config = self.config("mini_imagenet", name="efficientnet_lite")
+        results = Ledger(config, "split").results("running")
+        assert results.to_json()["warning"] == config.seen_before
+        assert Results.from_json(results.to_json()) == results
+        assert f"WARNING: {config.seen_before}" in tags(config)
+        other = self.config("cub", name="efficientnet_lite")
+        assert "warning" not in Ledger(other, "split").results("running").to_json()
 
     def test_from_nothing_or_on_other_images_there_is_no_warning(self):
         assert self.config("mini_imagenet", name="efficientnet_lite", weights="none").seen_before is None
