@@ -7,7 +7,7 @@ from episodica.lazy_torch import F, Tensor, torch
 from episodica.learners.statistics import Statistics
 from episodica.learners.whitening import CENTRING, Whitening
 
-ASKED = 2048  # images at most, evenly from all classes
+ASKED = 1024  # images at most, evenly from all classes
 TEMPERATURES = tuple(10 ** (-i / 20) for i in range(61))
 FAINTEST = 1e-3  # the least that signal and noise can be of what images are
 TINY = 1e-12
