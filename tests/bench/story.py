@@ -76,7 +76,6 @@ def learn(
             Image.fromarray(np.asarray(arrays.images[row])).save(place / f"{row}.png")
             os.utime(place / f"{row}.png", (0, 0))  # an interrupted call is continued where its files are the same
     command = [EPISODICA, "learn", model.path, folder, "--method", method]
-    command += [] if model.exists else ["--unseen", "0"]
     command += ["--epochs", str(epochs)] if epochs else []
     subprocess.run(command, check=True)
     shutil.rmtree(folder)

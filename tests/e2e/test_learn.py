@@ -98,7 +98,9 @@ def test_the_whole_way(images: Path, tmp_path: Path, command: Command) -> None:
     with Image.open(tmp_path / "sheet.png") as sheet:
         assert sheet.size[1] > 100
     assert json.loads(command("show", model, "--json").out)["sessions"] == 2
-    assert "knows 4 classes" in command("undo", model).text
+    assert "was to forget a class, which cannot be undone" in command("undo", model).text
+    assert command("remember", model, "--support", images / "others", "--wait").code == 0
+    assert "knows 6 classes" in command("undo", model).text
     assert "no state before this one" in command("undo", model).text
 
 

@@ -49,7 +49,7 @@ class FewShotClassifier(Estimator):
         method: Method = "erd",
         existing: Existing = "merge",
         epochs: int | None = None,
-        unseen: int | None = 0,
+        unseen: int = 0,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
         self.keep, self.budget = keep, budget

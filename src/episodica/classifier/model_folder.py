@@ -1,6 +1,6 @@
 """A model on the disk. Whatever happens while it is changed, it is in the old state or in the new one.
 
-    model.json            which state is the present one, and which was before it
+    model.json            which state is the present one, and which the last change can be undone to
     states/NNNNNN-DIGEST  state.json, weights.safetensors, prototypes.safetensors, checksums.json
     images/DIGEST.png     exemplars, support and held-out images of both states
     work/                 a call to learn that is under way or was interrupted, from the weights of the present state
@@ -11,7 +11,7 @@ The name of a state ends with the digest of its checksums, so `model.json` vouch
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -43,6 +43,7 @@ class Pointer:
 
     state: str
     previous: str | None
+    forgot: bool = False  # the last change was to forget a class
 
     @property
     def needed(self) -> set[str]:
@@ -141,8 +142,9 @@ class ModelFolder:
             return self.commit(ModelState("", record, state.weights, prototypes))
 
     def forget(self, name: str, *, wait: bool = False) -> "Forgotten":
-        """Remove a class from the present state and from the one before, and all work in progress; for good.
+        """Remove a class from the present state, the state before and all work in progress; for good.
 
+        The state before is from before an earlier change: to undo that one instead would be a surprise.
         Where a class is only in what a killed process left behind, removing that is all there is to do: images that no
         state knows may be of the class, whether its name is found or not.
         """
@@ -163,9 +165,8 @@ class ModelFolder:
                 raise InputError(f'there is no class "{name}": {nearest(name, names) if names else "none is known"}')
             self.drop_work()
             if any(name in record.names for record in records):
-                number = number_of(pointer.state)
-                previous = self._states.write(before.without(name), number) if before else None
-                pointer = Pointer(self._states.write(state.without(name), number + 1), previous)
+                id = self._states.write(state.without(name), number_of(pointer.state) + 1)
+                pointer = Pointer(id, None, forgot=True)
                 self._point(pointer)
             self._clean()
             trained = any(record.kind_of(name) == "learned" for record in (*records, *left))
@@ -184,6 +185,8 @@ class ModelFolder:
         """Back to the state before the last change, which is then gone."""
         with self._changing(wait):
             pointer = self._pointer()
+            if pointer.forgot:
+                raise InputError(f"the last change of {self.path} was to forget a class, which cannot be undone")
             if pointer.previous is None:
                 raise InputError(f"{self.path} has no state before this one: only the last change can be undone, once")
             self._states.load(pointer.previous)
@@ -203,7 +206,7 @@ class ModelFolder:
         return sum(entry.status.st_size for _, entry in self.folder.walk() if entry.is_file)
 
     def _point(self, pointer: Pointer) -> None:
-        self.folder.write_json(POINTER, {"format": FORMAT, "state": pointer.state, "previous": pointer.previous})
+        self.folder.write_json(POINTER, {"format": FORMAT, **asdict(pointer)})
 
     def _pointer(self) -> Pointer:
         path = self.path / POINTER
@@ -213,7 +216,7 @@ class ModelFolder:
         try:
             found = parse_json(self.version())
             format = found["format"]
-            pointer = Pointer(found["state"], found["previous"])
+            pointer = Pointer(found["state"], found["previous"], bool(found.get("forgot")))
             if not isinstance(format, int) or min(map(number_of, pointer.needed)) < 1:
                 raise ValueError
         except Refused:
@@ -233,9 +236,8 @@ class ModelFolder:
         self.folder.remove_leftovers()
         pointer = self._pointer() if self.exists else None
         states = {id: self._states.load(id) for id in pointer.needed} if pointer else {}
-        weights = weights_digest(states[pointer.state].weights) if pointer else None
         call = self.call()
-        if "weights" not in call or call["weights"] != weights:
+        if "weights" not in call or (pointer and call["weights"] != weights_digest(states[pointer.state].weights)):
             self.drop_work()
         self.vault.keep_only(set().union(*(state.record.digests for state in states.values())))
         self._states.keep_only(states)

@@ -28,7 +28,6 @@ VIEWS = 60  # times that a session draws each image on average, within these lim
 EPOCHS = (10, 200)
 KEEP = 20
 HELD_OUT_SHARE, HELD_OUT_MOST = 5, 10  # one kept image in so many is held out, at most so many of a class
-ENOUGH_CLASSES, UNSEEN_SHARE, UNSEEN_MOST = 10, 5, 10  # from so many classes on, one in so many stays unseen
 FIXED = ("backbone", "learner", "data", "augment")  # sections that the first call decides
 ELSEWHERE = {
     "method.name": "choose the method with the option method: erd or ft",
@@ -51,7 +50,7 @@ class LearnOptions:
     method: Method = "erd"
     existing: Existing = "refuse"
     epochs: int | None = None
-    unseen: int | None = None  # classes of the first call to hold out of training
+    unseen: int = 0  # classes of the first call to hold out of training
     overrides: Mapping[str, Any] = field(default_factory=dict)  # any field of the config, by its path
 
     def __post_init__(self) -> None:
@@ -97,9 +96,7 @@ class Share:
 
 def unseen_classes(options: LearnOptions, classes: int) -> int:
     """How many classes of a first call are held out of training."""
-    if options.unseen is None:
-        return min(classes // UNSEEN_SHARE, UNSEEN_MOST) if classes >= ENOUGH_CLASSES else 0
-    if options.unseen == 1 or classes - options.unseen < 2:
+    if options.unseen and not 2 <= options.unseen <= classes - 2:
         raise InputError(
             f"unseen = {options.unseen} of {classes} classes: hold out none or at least 2, and leave at least 2 to "
             "learn"

@@ -50,7 +50,7 @@ def intention(settings: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "with", f"{s['exemplars_of_earlier_classes']:,} exemplars of earlier classes (method {s['method']})"
     yield "held out", f"{s['held_out_images']} images to measure with"
     if s["unseen_classes"]:
-        yield "unseen", f"{s['unseen_classes']} classes, never trained on, to measure with (--unseen 0: train on all)"
+        yield "unseen", f"{s['unseen_classes']} classes, never trained on, to measure with (--unseen)"
     yield "images", f"{s['image_size']} x {s['image_size']} pixels"
     yield (
         "episodes",

@@ -43,9 +43,8 @@ def learn(
     ] = "refuse",
     epochs: Annotated[int | None, Parameter(help="length of the training; default: by the number of images")] = None,
     unseen: Annotated[
-        int | None,
-        Parameter(help="classes of the first call to hold out of training; default: a fifth of 10 or more"),
-    ] = None,
+        int, Parameter(help="classes of the first call that are not trained on, to measure with; at least 2")
+    ] = 0,
     wait: Wait = False,
 ) -> int:
     """Learn the classes in IMAGES: the first call makes MODEL, each later one adds classes to it.

@@ -6,7 +6,7 @@ from episodica.cli.screen import OK, app, screen
 
 @app.command
 def undo(model: Model, /, *, wait: Wait = False) -> int:
-    """Go back to the state before the last `learn` or `remember`. One step is kept."""
+    """Go back to the state before the last `learn` or `remember`. One step is kept; `forget` cannot be undone."""
     from episodica.classifier.model_folder import ModelFolder
 
     state = ModelFolder(model).undo(wait=wait)

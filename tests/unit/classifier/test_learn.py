@@ -77,13 +77,18 @@ def test_held_out_images_are_never_trained_on_and_count_in_the_budget(model, wri
     assert all(held == 1 for _, held in _kept(state).values())
 
 
-def test_of_ten_classes_two_stay_unseen_and_are_known_all_the_same(model, write_classes):
+def test_every_class_is_learned_unless_some_are_to_stay_unseen(model, write_classes):
+    call = _call(model, write_classes("first", {f"c{c}": c for c in range(12)}, count=4))
+    assert (len(call.session_data.new), len(call.session_data.unseen)) == (12, 0)
+
+
+def test_unseen_classes_are_known_all_the_same(model, write_classes):
     images = write_classes("first", {f"c{c}": c for c in range(10)}, count=6)
-    call = _call(model, images)
+    call = _call(model, images, unseen=2)
     unseen = {call.session_data.names[c] for c in call.session_data.unseen}
     assert len(unseen) == 2
     assert not set(call.session_data.new) & set(call.session_data.unseen)
-    state = _learn(model, images)
+    state = _learn(model, images, unseen=2)
     assert {stored.name for stored in state.record.of_kind("unseen")} == unseen
     assert len(state.recogniser().known) == 10
     assert state.history[-1].measured.unseen is not None  # type: ignore[union-attr]

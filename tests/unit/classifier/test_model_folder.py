@@ -64,8 +64,15 @@ def test_nothing_of_a_forgotten_class_is_left(model):
     assert not any(d.encode() in everything for d in digests)
     assert not any(png in everything or png[40:80] in everything for png in data)
     assert model.state().record.names == ["heron", "stork"]
-    assert model.undo().record.names == ["heron"]
-    assert b"ibis" not in _contents(model)
+
+
+def test_undo_after_forget_is_refused_and_undoes_no_earlier_change(model, glyphs):
+    model.forget("ibis")
+    with pytest.raises(InputError, match=r"last change of .* was to forget a class, which cannot be undone"):
+        ModelFolder(model.path).undo()
+    assert model.state().record.names == ["heron", "stork"]
+    model.remember({"crane": list(glyphs[3, :2])})
+    assert model.undo().record.names == ["heron", "stork"]
 
 
 def test_a_class_that_is_not_there_cannot_be_forgotten(model):
