@@ -69,7 +69,7 @@ def test_the_whole_way(images: Path, tmp_path: Path, command: Command) -> None:
     said = command("learn", model, images / "second", *ALWAYS)
     assert said.code == 0, said.text
     assert "21 exemplars of earlier classes (method erd)" in said.text
-    assert "Classes of earlier calls" in said.text
+    assert "After the call before, it was" in said.text
 
     said = command("classify", model, images / "second", "--json")
     answers = json.loads(said.out)

@@ -56,10 +56,12 @@ def measure(
     scores = alone.scores(held_out) if len(held_out) else torch.empty(0, len(learned))
     of_learned = few_shot(recogniser, [(one.support, one.held_out) for one in learned if len(one.held_out)])
     of_unseen = few_shot(recogniser, [_halves(one) for one in unseen])
+    everything, right = _asked(evidence)
     by_session = accuracy_by_session(scores, labels, [one.session or 0 for one in learned])
     found = Measured(
-        images=len(held_out),
-        accuracy=_accuracy(scores, labels),
+        images=len(everything),
+        accuracy=_accuracy(recogniser.scores(everything), right) if len(everything) else None,
+        known=len(evidence),
         by_session=by_session,
         forgetting=forgetting([past.by_session for past in before], by_session),
         way=of_learned.way if of_learned else 0,
@@ -80,7 +82,7 @@ def accuracy_by_session(scores: Tensor, labels: Tensor, sessions: Sequence[int])
         asked = (of_class == session)[labels]
         if bool(asked.any()):
             among = scores[asked].masked_fill(of_class > session, -torch.inf)
-            found[session] = float((among.argmax(1) == labels[asked]).float().mean())
+            found[session] = _accuracy(among, labels[asked])
     return found
 
 
@@ -124,8 +126,8 @@ def _asked(classes: Sequence[Evidence]) -> tuple[Tensor, Tensor]:
     return torch.cat([one.held_out for one in classes]), labels
 
 
-def _accuracy(scores: Tensor, labels: Tensor) -> float | None:
-    return float((scores.argmax(1) == labels).float().mean()) if len(labels) else None
+def _accuracy(scores: Tensor, labels: Tensor) -> float:
+    return float((scores.argmax(1) == labels).float().mean())
 
 
 def _unknown_auroc(alone: Recogniser, held_out: Tensor, labels: Tensor, unseen: Sequence[Evidence]) -> float | None:

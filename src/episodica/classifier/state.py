@@ -24,9 +24,11 @@ class Measured(Section):
     """What a model could do after a call, on images that it was never trained on. Accuracies are fractions."""
 
     images: int
-    """held-out images of learned classes"""
+    """held-out images of all classes"""
     accuracy: float | None
-    """of them, told apart among all learned classes"""
+    """of them, told apart among all known classes"""
+    known: int | None = None
+    """how many classes that were; models of earlier versions do not say"""
     by_session: dict[int, float]
     """held-out images of the classes of each session, told apart among the classes that were learned by its end"""
     forgetting: float | None

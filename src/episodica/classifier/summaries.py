@@ -4,34 +4,41 @@ from collections.abc import Iterator
 from typing import Any
 
 from episodica.classifier.state import Measured, ModelState
+from episodica.records.results import wilson_interval
 
 
 def ability(state: ModelState) -> Iterator[str]:
-    """What the last call to learn has measured."""
+    """What the last call to learn has measured, and what the call before it had."""
     learned = state.record.of_kind("learned")
-    last = next((step.measured for step in reversed(state.history) if step.measured), None)
     yield f"The model knows {len(state.classes)} classes, {len(learned)} of them by training."
-    if last is None:
+    calls = [step.measured for step in state.history if step.measured]
+    if not calls:
         return
+    last, before = calls[-1], calls[-2] if len(calls) > 1 else None
     if last.accuracy is None:
         yield "No class had images to spare for measuring (4 are enough): what it can do is not known."
         return
+    low, high = wilson_interval(last.accuracy, last.images)
     yield (
-        f"On {last.images} held-out images of the classes learned: {percent(last.accuracy)} right among all of them"
-        + (f", {percent(last.few_shot)} in {question(last)}." if last.few_shot is not None else ".")
+        f"Accuracy on {counted(last.images, 'held-out image')}, {_among(last)}: {percent(last.accuracy)} "
+        f"(95 % interval: {percent(low)} to {percent(high)})."
     )
+    if before and before.accuracy is not None:
+        yield f"After the call before, it was {percent(before.accuracy)}, {_among(before)}."
     if last.unseen is not None:
-        yield f"On classes that it never trained on: {percent(last.unseen)} in {last.unseen_way}-way questions."
+        yield (
+            f"Classes that it never trained on: {percent(last.unseen)} among {last.unseen_way} at a time, from a few "
+            "images each."
+        )
     if last.unknown_auroc is not None:
-        yield f"An unknown class looks stranger to it than a known one in {percent(last.unknown_auroc)} of all pairs."
-    if last.forgetting is not None:
-        points = 100 * last.forgetting
-        verb = "lost" if points >= 0 else "gained"
-        yield f"Classes of earlier calls {verb} {abs(points):.1f} points against the best that was measured before."
+        yield (
+            "Of one image of an unknown class and one of a known class, it finds the unknown one stranger in "
+            f"{percent(last.unknown_auroc)} of all pairs (chance: 50 %)."
+        )
 
 
-def question(measured: Measured) -> str:
-    return f"{measured.way}-way questions with {counted(measured.shots, 'example')} of each class"
+def _among(measured: Measured) -> str:
+    return f"among all {measured.known} classes" if measured.known else "among all classes"
 
 
 def counted(number: int, one: str, more: str | None = None) -> str:

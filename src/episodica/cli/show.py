@@ -57,14 +57,12 @@ def show(
 def _history(state: "ModelState") -> Table:
     from episodica.classifier.summaries import percent
 
-    table = Table("when", "what", "classes", "accuracy", "few-shot", "unseen", "forgetting", box=SIMPLE_HEAD, padding=0)
+    table = Table("when", "what", "classes", "known", "held-out images", "accuracy", box=SIMPLE_HEAD, padding=0)
     for step in state.history:
         found = step.measured
-        numbers = (found.accuracy, found.few_shot, found.unseen, found.forgetting) if found else (None,) * 4
+        measured = (str(found.known or ""), str(found.images), percent(found.accuracy)) if found else ()
         method = f" ({step.settings['method']})" if "method" in step.settings else ""
-        table.add_row(
-            step.when[:16].replace("T", " "), step.what + method, str(len(step.classes)), *map(percent, numbers)
-        )
+        table.add_row(step.when[:16].replace("T", " "), step.what + method, str(len(step.classes)), *measured)
     return table
 
 

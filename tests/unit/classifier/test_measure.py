@@ -31,3 +31,17 @@ def test_the_way_is_that_of_the_questions_asked(learner, held_out, unseen, way, 
     found = measured(learner, held_out, unseen)
     assert (found.way, found.unseen_way) == (way, unseen_way)
     assert (found.few_shot is None, found.unseen is None) == (way == 0, unseen_way == 0)
+
+
+def test_accuracy_is_that_among_all_known_classes_unseen_ones_included(learner):
+    points = torch.eye(4) * 10
+    kinds = ["learned", "learned", "unseen", "remembered"]
+    asked = [points[:1], points[3:], points[2:3], points[:0]]  # the second is taken for the remembered class
+    evidence = [
+        Evidence(str(i), kind, 1 if kind == "learned" else None, points[i : i + 1], asked[i])
+        for i, kind in enumerate(kinds)
+    ]
+    known = tuple(KnownClass(one.name, one.support[0], 1, one.kind == "learned") for one in evidence)
+    found = measure(Recogniser(learner, 16, AugmentConfig(), known), evidence, [])[0]
+    assert (found.images, found.known) == (3, 4)
+    assert found.accuracy == pytest.approx(2 / 3)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from episodica.records.results import Ledger, Mean, Results, forgetting, mean_over_tasks
+from episodica.records.results import Ledger, Mean, Results, forgetting, mean_over_tasks, wilson_interval
 
 accuracies = st.lists(st.floats(0, 1, width=32), min_size=2, max_size=50)
 histories = st.integers(1, 6).flatmap(
@@ -27,6 +27,14 @@ def test_intervals_of_tasks_add_in_squares(tasks):
     found = mean_over_tasks([Mean(mean=mean, ci95=ci) for mean, ci in tasks])
     assert found.mean == pytest.approx(np.mean([mean for mean, _ in tasks]))
     assert found.ci95 == pytest.approx(np.linalg.norm([ci for _, ci in tasks]) / len(tasks))
+
+
+@given(st.integers(1, 400), st.floats(0, 1))
+def test_the_interval_of_a_share_holds_what_is_1_96_deviations_away_at_most(count, share):
+    low, high = wilson_interval(share, count)
+    assert 0 <= low <= share <= high <= 1 or share == pytest.approx(low) or share == pytest.approx(high)
+    for end in {low, high} - {0.0, 1.0}:
+        assert abs(share - end) == pytest.approx(1.96 * (end * (1 - end) / count) ** 0.5, rel=1e-5, abs=1e-9)
 
 
 @given(histories)
