@@ -16,7 +16,8 @@ from torch import Tensor, nn
 
 from episodica import registry
 from episodica.classifier.model_folder import ModelFolder
-from episodica.classifier.state import ModelState, StateRecord
+from episodica.classifier.state import StateRecord
+from episodica.classifier.trained_state import TrainedState
 from episodica.config import RunConfig, resolution, resolve
 from episodica.config.flat import nest
 from episodica.config.sections import AugmentConfig
@@ -180,7 +181,7 @@ def make_model() -> Callable[[Path], ModelFolder]:
         (width,) = learner.backbone.out_shape(config.image_size)
         record = StateRecord(config=config.tree(), sessions=0, classes=())
         with folder.writing():
-            folder.commit(ModelState("", record, module_tensors("learner", learner), torch.empty(0, width)))
+            folder.commit(TrainedState("", record, module_tensors("learner", learner), torch.empty(0, width)))
         return folder
 
     return make

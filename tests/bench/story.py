@@ -24,8 +24,8 @@ from torch import Tensor
 
 from episodica.classifier.calibration import auroc, strangeness
 from episodica.classifier.model_folder import ModelFolder
-from episodica.classifier.recogniser import Recogniser
 from episodica.classifier.summaries import percent
+from episodica.classifier.trained_recogniser import TrainedRecogniser
 from episodica.data.cache import Arrays
 from episodica.data.cifar100 import CIFAR100
 from episodica.data.sampling import draw_episodes
@@ -111,7 +111,7 @@ def ask(model: ModelFolder, arrays: Arrays, seen: list[int], unseen: list[int]) 
     }
 
 
-def first_batch_alone(recogniser: Recogniser, tests: dict[int, Tensor], names: list[str]) -> float:
+def first_batch_alone(recogniser: TrainedRecogniser, tests: dict[int, Tensor], names: list[str]) -> float:
     """The first ten classes told apart among themselves: what later batches cost them, like with like."""
     among = recogniser.among(names)
     right = [
@@ -121,11 +121,11 @@ def first_batch_alone(recogniser: Recogniser, tests: dict[int, Tensor], names: l
     return sum(right) / len(right)
 
 
-def embedded(recogniser: Recogniser, arrays: Arrays, rows: list[int]) -> Tensor:
+def embedded(recogniser: TrainedRecogniser, arrays: Arrays, rows: list[int]) -> Tensor:
     return recogniser.embed(torch.from_numpy(np.asarray(arrays.images[rows])).permute(0, 3, 1, 2))
 
 
-def few_shot(recogniser: Recogniser, classes: dict[int, Tensor], way: int) -> dict[str, float]:
+def few_shot(recogniser: TrainedRecogniser, classes: dict[int, Tensor], way: int) -> dict[str, float]:
     """Questions with five images a class, and whether images of the other unseen classes are called unknown."""
     table = torch.cat(list(classes.values()))
     rows = torch.arange(len(table)).split([len(vectors) for vectors in classes.values()])

@@ -15,6 +15,7 @@ from episodica.data.pictures import Picture, encoded
 from episodica.errors import InputError
 
 BATCH = 250
+FACTS = ("class", "probability", "unknown", "strangeness", "limit")  # of an answer, as JSON and CSV name them
 
 
 @dataclass(frozen=True)
@@ -27,16 +28,10 @@ class Answered:
 
     def to_json(self) -> dict[str, Any]:
         if self.answer is None:
-            return {
-                "image": self.image,
-                "class": None,
-                "probability": None,
-                "unknown": None,
-                "scores": {},
-                "error": self.error,
-            }
-        best, probability, unknown, scores = self.answer
-        return {"image": self.image, "class": best, "probability": probability, "unknown": unknown, "scores": scores}
+            return {"image": self.image, **dict.fromkeys(FACTS), "scores": {}, "error": self.error}
+        best, probability, unknown, scores, strangeness, limit = self.answer
+        facts = dict(zip(FACTS, (best, probability, unknown, strangeness, limit), strict=True))
+        return {"image": self.image, **facts, "scores": scores}
 
 
 def image_files(places: Iterable[Path]) -> list[Path]:
@@ -59,7 +54,7 @@ def image_files(places: Iterable[Path]) -> list[Path]:
 
 
 def answer_each(recogniser: Recogniser, images: Sequence[Picture]) -> Iterator[Answered]:
-    if not recogniser.known:
+    if not recogniser.names:
         raise InputError(
             "no class is known: give images of some classes as support, or teach the model with `learn` or `remember`"
         )

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.onnx_graphs import Encoder, FewShot, Run, Triple, graph_of, onnxruntime_loader
+from episodica.classifier.trained_recogniser import TrainedRecogniser
 from episodica.engine.run import load_learner
 from episodica.errors import InputError
 from episodica.files.atomic import write_atomically, write_json
@@ -73,6 +74,8 @@ def exportable(folder: Path) -> Exportable:
         mean, std = config.augment.mean, config.augment.std
         return Exportable(load_learner(folder), config.image_size, mean, std, normalised=config.normalised)
     recogniser = ModelFolder(folder).state().recogniser()
+    if not isinstance(recogniser, TrainedRecogniser):
+        raise InputError(f"{folder} has a frozen encoder: `episodica export` writes trained models alone")
     return Exportable(
         recogniser.learner,
         recogniser.image_size,

@@ -106,7 +106,7 @@ class FewShotClassifier(Estimator):
         place = {name: i for i, name in enumerate(names_of(self.classes_))}
         vectors = torch.from_numpy(self.transform(X))
         probabilities = np.zeros((len(vectors), len(self.classes_)), dtype=np.float32)
-        probabilities[:, [place[known.name] for known in recogniser.known]] = recogniser.probabilities(vectors).numpy()
+        probabilities[:, [place[name] for name in recogniser.names]] = recogniser.probabilities(vectors).numpy()
         return probabilities
 
     def transform(self, X: Pictures | Pairs) -> np.ndarray:  # noqa: N803

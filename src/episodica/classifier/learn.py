@@ -14,7 +14,7 @@ from episodica.classifier.measure import Evidence, measure
 from episodica.classifier.model_folder import CALL, ModelFolder, now
 from episodica.classifier.plan import Call, summary
 from episodica.classifier.state import ModelState, StateRecord, Step, StoredClass
-from episodica.classifier.state_files import weights_digest
+from episodica.classifier.trained_state import TrainedState, weights_digest
 from episodica.data.cache import Arrays, build_once
 from episodica.data.store import ImageStore
 from episodica.data.stream import TaskStream
@@ -99,14 +99,14 @@ def _outcome(folder: ModelFolder, call: Call, store: ImageStore, trainer: Traine
     )
     weights = module_tensors("learner", trainer.learner)
     size = call.config.image_size
-    blank = ModelState.blank(record, weights).recogniser()
+    blank = TrainedState.blank(record, weights).recogniser()
     evidence = [
         Evidence(c.name, c.kind, c.session, *(blank.embed(folder.vault.load(d, size)) for d in (c.images, c.held_out)))
         for c in classes
     ]
     prototypes = torch.stack([one.support.mean(0) for one in evidence])
     before = [step.measured for step in record.history if step.measured]
-    measured, calibration = measure(ModelState("", record, weights, prototypes).recogniser(), evidence, before)
+    measured, calibration = measure(TrainedState("", record, weights, prototypes).recogniser(), evidence, before)
     step = Step(
         what="learn",
         when=now(),
@@ -115,7 +115,7 @@ def _outcome(folder: ModelFolder, call: Call, store: ImageStore, trainer: Traine
         measured=measured,
     )
     finished = record.model_copy(update={"calibration": calibration, "history": (*record.history, step)})
-    return ModelState("", finished, weights, prototypes)
+    return TrainedState("", finished, weights, prototypes)
 
 
 def _classes(folder: ModelFolder, call: Call, store: ImageStore, memory: Memory) -> list[StoredClass]:

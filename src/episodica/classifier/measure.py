@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from episodica.classifier.calibration import Calibration, auroc, fitted_temperature, limit
-from episodica.classifier.recogniser import Recogniser
 from episodica.classifier.state import Measured
+from episodica.classifier.trained_recogniser import TrainedRecogniser
 from episodica.data.sampling import draw_classes, draw_images
 from episodica.records.results import forgetting
 from episodica.rng import generator
@@ -46,7 +46,7 @@ class Questions:
 
 
 def measure(
-    recogniser: Recogniser, evidence: Sequence[Evidence], before: Iterable[Measured]
+    recogniser: TrainedRecogniser, evidence: Sequence[Evidence], before: Iterable[Measured]
 ) -> tuple[Measured, Calibration]:
     """`recogniser` knows every class of the evidence; `before` is what earlier calls measured."""
     learned = [one for one in evidence if one.kind == "learned"]
@@ -86,7 +86,7 @@ def accuracy_by_session(scores: Tensor, labels: Tensor, sessions: Sequence[int])
     return found
 
 
-def few_shot(recogniser: Recogniser, classes: Sequence[tuple[Tensor, Tensor]]) -> Questions | None:
+def few_shot(recogniser: TrainedRecogniser, classes: Sequence[tuple[Tensor, Tensor]]) -> Questions | None:
     """Episodes whose support and queries are drawn from the two sets of each class; none where there is too little."""
     if len(classes) < 2:
         return None
@@ -130,7 +130,9 @@ def _accuracy(scores: Tensor, labels: Tensor) -> float:
     return float((scores.argmax(1) == labels).float().mean())
 
 
-def _unknown_auroc(alone: Recogniser, held_out: Tensor, labels: Tensor, unseen: Sequence[Evidence]) -> float | None:
+def _unknown_auroc(
+    alone: TrainedRecogniser, held_out: Tensor, labels: Tensor, unseen: Sequence[Evidence]
+) -> float | None:
     """Images of unseen classes against held-out ones of learned classes; where there are none, each held-out image is
     asked a second time without its class."""
     if not len(held_out) or len(alone.known) < 2:
@@ -143,7 +145,9 @@ def _unknown_auroc(alone: Recogniser, held_out: Tensor, labels: Tensor, unseen: 
     return auroc(known, strange)
 
 
-def _calibration(alone: Recogniser, held_out: Tensor, labels: Tensor, questions: Questions | None) -> Calibration:
+def _calibration(
+    alone: TrainedRecogniser, held_out: Tensor, labels: Tensor, questions: Questions | None
+) -> Calibration:
     """Temperatures by likelihood, limits by the share of held-out images that may be called unknown."""
     found: dict[str, float | None] = {}
     if len(held_out):

@@ -16,13 +16,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import torch
 from torch import Tensor
 
 from episodica.classifier.images import stacked
 from episodica.classifier.recogniser import Recogniser
-from episodica.classifier.state import FORMAT, ModelState, Step, StoredClass
-from episodica.classifier.state_files import StateFiles, number_of, weights_digest
+from episodica.classifier.state import FORMAT, ModelState
+from episodica.classifier.state_files import StateFiles, number_of
+from episodica.classifier.trained_state import weights_digest
 from episodica.classifier.vault import Vault
 from episodica.data.pictures import Picture
 from episodica.errors import InputError, nearest
@@ -114,7 +114,11 @@ class ModelFolder:
             raise InputError(f"{self.path} is no model and not empty (it has {foreign[0]}): choose another name")
 
     def remember(
-        self, support: Mapping[str, Sequence[Picture]], *, wait: bool = False, embed: Embed = Recogniser.embed
+        self,
+        support: Mapping[str, Sequence[Picture]],
+        *,
+        wait: bool = False,
+        embed: Embed = lambda recogniser, images: recogniser.embed(images),
     ) -> ModelState:
         """Add classes, or replace remembered ones, by a few images each. Where `embed` raises, nothing is written."""
         with self._changing(wait):
@@ -124,22 +128,12 @@ class ModelFolder:
                 raise InputError(
                     f'class "{min(fixed)}" came with a call to learn: take another name, or forget it first'
                 )
-            recogniser = state.recogniser()
+            recogniser, most = state.recogniser(), state.record.kept_of_a_class
             squares = {name: stacked(images, recogniser.image_size) for name, images in support.items()}
-            added = recogniser.only({name: embed(recogniser, images) for name, images in squares.items()}).known
-            stay = [i for i, stored in enumerate(state.classes) if stored.name not in support]
-            stored = [
-                StoredClass(name=name, kind="remembered", images=tuple(dict.fromkeys(map(self.vault.put, images))))
-                for name, images in squares.items()
-            ]
-            record = state.record.model_copy(
-                update={
-                    "classes": (*(state.classes[i] for i in stay), *stored),
-                    "history": (*state.history, Step(what="remember", when=now(), classes=tuple(support))),
-                }
-            )
-            prototypes = torch.cat([state.prototypes[stay], *(known.prototype[None] for known in added)])
-            return self.commit(ModelState("", record, state.weights, prototypes))
+            vectors = {name: embed(recogniser, images) for name, images in squares.items()}
+            recogniser.only(vectors)  # refuses what is no class
+            kept = {name: tuple(dict.fromkeys(map(self.vault.put, found[:most]))) for name, found in squares.items()}
+            return self.commit(state.remembering(vectors, kept, now()))
 
     def forget(self, name: str, *, wait: bool = False) -> "Forgotten":
         """Remove a class from the present state, the state before and all work in progress; for good.

@@ -1,132 +1,80 @@
-"""What answers questions: an encoder, the classes it knows as points among its embeddings, and what counts as near."""
+"""What answers questions about images, whatever kind of model is behind it: classes, probabilities, and the unknown."""
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import NamedTuple
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from math import isfinite
+from typing import NamedTuple, Self
 
-import torch
 from torch import Tensor
-
-from episodica.classifier.calibration import UNCALIBRATED, Calibration, strangeness
-from episodica.config.sections import AugmentConfig
-from episodica.data import augment
-from episodica.engine.embedder import embed_chunks, folded
-from episodica.errors import InputError
-from episodica.learners.learner import Learner
-
-
-@dataclass(frozen=True, eq=False)
-class KnownClass:
-    name: str
-    prototype: Tensor  # [D]
-    images: int  # that the prototype is the mean of
-    learned: bool  # by training, or remembered from a few images
 
 
 class Answer(NamedTuple):
-    """The nearest class, also where it is so far that the image counts as unknown; none where no class is known."""
+    """The likeliest class, also where it is so far that the image counts as unknown; none where no class is known."""
 
     best: str | None
     probability: float
     unknown: bool
     scores: dict[str, float]  # the probability of each class
+    strangeness: float | None = None  # of the image for that class
+    limit: float | None = None  # beyond which it is unknown; none where nothing is
 
 
-@dataclass(frozen=True, eq=False)
-class Recogniser:
-    """Answers depend on nothing but what is here. Changes give a new one."""
+class Strange(NamedTuple):
+    """How little each image is like its likeliest class, and the limit beyond which it is unknown. [M] each"""
 
-    learner: Learner
+    values: Tensor
+    limits: Tensor
+
+
+class Recogniser(ABC):
+    """Answers depend on nothing but what it was made of. Changes give a new one."""
+
     image_size: int
-    augment: AugmentConfig
-    known: tuple[KnownClass, ...] = ()
-    calibration: Calibration = UNCALIBRATED
-
-    def embed(self, images: Tensor) -> Tensor:
-        """uint8 [M, 3, S, S] -> [M, D], in evaluation mode, in chunks of a fixed size."""
-        pixels = images.permute(0, 2, 3, 1)
-        device = next(self._encoder.parameters()).device
-
-        def views(rows: Tensor) -> Tensor:
-            return augment.plain(pixels[rows].to(device), self.augment)
-
-        if not len(images):
-            return torch.empty(0, *self.learner.backbone.out_shape(self.image_size))
-        return embed_chunks(self._encoder, torch.arange(len(images)), views).float().cpu()
-
-    def only(self, support: Mapping[str, Tensor]) -> "Recogniser":
-        """With these classes instead of its own: of each the embeddings of k images, [k, D]."""
-        empty = [name for name, vectors in support.items() if not len(vectors)]
-        if empty:
-            raise InputError(f'class "{empty[0]}" has no image: give at least one')
-        known = (KnownClass(name, vectors.mean(0), len(vectors), learned=False) for name, vectors in support.items())
-        return replace(self, known=tuple(known))
-
-    def among(self, names: Collection[str]) -> "Recogniser":
-        """With these of its classes alone."""
-        return replace(self, known=tuple(known for known in self.known if known.name in names))
-
-    def scores(self, vectors: Tensor) -> Tensor:
-        """Minus the squared distance of each image to each class. [M, D] -> [M, C]"""
-        return self.learner.scores(self._prototypes[None], vectors[None])[0].clamp(max=0)
 
     @property
-    def temperature(self) -> float:
-        learned = any(known.learned for known in self.known)
-        return self.calibration.temperature if learned else self.calibration.few_shot_temperature
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """Of the classes that it knows."""
 
+    @abstractmethod
+    def embed(self, images: Tensor) -> Tensor:
+        """uint8 [M, 3, S, S] -> [M, D]"""
+
+    @abstractmethod
+    def only(self, support: Mapping[str, Tensor]) -> Self:
+        """With these classes instead of its own: of each the embeddings of k images, [k, D]."""
+
+    @abstractmethod
+    def rejecting(self, rate: float) -> Self:
+        """With limits that this share of the images of known classes exceeds."""
+
+    @abstractmethod
     def probabilities(self, vectors: Tensor) -> Tensor:
-        return (self.scores(vectors) / self.temperature).softmax(-1)
+        """Of each class, in the order of `names`. [M, D] -> [M, C]"""
 
-    def strangeness(self, vectors: Tensor, hidden: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """The nearest class of each image, and how far it is for a class known from so many images; with `hidden` [M]
-        as if one class were not known, another for each image.
-
-        From a learned class half the distance to the middle of all learned ones is taken off: images that are far from
-        everything, because they are rich in contrast, are no stranger for that.
-        """
-        distances = -self.scores(vectors)
-        if hidden is not None:
-            distances.scatter_(1, hidden[:, None], torch.inf)
-        learned = torch.tensor([known.learned for known in self.known])
-        if bool(learned.any()):
-            off_middle = (vectors - self._prototypes[learned].mean(0)).square().sum(1)
-            closest = distances.argmin(1)
-            distances -= (learned[closest] * off_middle / 2)[:, None]
-        return strangeness(distances, self._images)
+    @abstractmethod
+    def strange(self, vectors: Tensor) -> Strange:
+        """Of images [M, D], where some class is known."""
 
     def unknown(self, vectors: Tensor) -> Tensor:
-        """Which images are stranger than their nearest class allows. [M]"""
-        closest, strange = self.strangeness(vectors)
-        return strange > self._limits[closest]
+        """Which images are stranger than their likeliest class allows. [M]"""
+        found = self.strange(vectors)
+        return found.values > found.limits
 
     def answers(self, vectors: Tensor) -> list[Answer]:
-        if not self.known:
+        if not self.names:
             return [Answer(None, 0.0, True, {}) for _ in vectors]
-        names = [known.name for known in self.known]
-        found = zip(self.probabilities(vectors).tolist(), self.unknown(vectors).tolist(), strict=True)
-        answers = []
-        for probabilities, unknown in found:
-            best = max(range(len(names)), key=probabilities.__getitem__)
-            scores = dict(zip(names, probabilities, strict=True))
-            answers.append(Answer(names[best], probabilities[best], unknown, scores))
-        return answers
+        found = self.strange(vectors)
+        lines = zip(self.probabilities(vectors).tolist(), found.values.tolist(), found.limits.tolist(), strict=True)
+        return [self._answer(*line) for line in lines]
 
-    @cached_property
-    def _encoder(self) -> Learner:
-        return folded(self.learner)
-
-    @cached_property
-    def _prototypes(self) -> Tensor:
-        return torch.stack([known.prototype for known in self.known])
-
-    @cached_property
-    def _images(self) -> Tensor:
-        return torch.tensor([float(known.images) for known in self.known])
-
-    @cached_property
-    def _limits(self) -> Tensor:
-        by_kind = {True: self.calibration.learned, False: self.calibration.remembered}
-        limits = [by_kind[known.learned] for known in self.known]
-        return torch.tensor([torch.inf if limit is None else limit for limit in limits])
+    def _answer(self, probabilities: list[float], strangeness: float, limit: float) -> Answer:
+        best = max(range(len(self.names)), key=probabilities.__getitem__)
+        return Answer(
+            self.names[best],
+            probabilities[best],
+            strangeness > limit,
+            dict(zip(self.names, probabilities, strict=True)),
+            strangeness,
+            limit if isfinite(limit) else None,
+        )

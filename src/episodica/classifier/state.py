@@ -1,19 +1,17 @@
 """One state of a model, as it is written: plain records, checked when they are read."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
-import torch
 from pydantic import Field
 from torch import Tensor
 
 from episodica.classifier.calibration import UNCALIBRATED, Calibration
-from episodica.classifier.recogniser import KnownClass, Recogniser
+from episodica.classifier.recogniser import Recogniser
 from episodica.config import RunConfig, resolve
 from episodica.config.sections import Section
-from episodica.engine.checkpoint import restore_module
-from episodica.engine.experiment import new_learner
 from episodica.errors import InputError
 
 FORMAT = 1
@@ -91,11 +89,23 @@ class StateRecord(Section):
         """Of all images that belong to this state."""
         return {digest for stored in self.classes for digest in (*stored.images, *stored.held_out)}
 
+    @property
+    def kept_of_a_class(self) -> int | None:
+        """How many images of a remembered class are kept; none: all of them."""
+        return None
+
     def of_kind(self, kind: str) -> list[StoredClass]:
         return [stored for stored in self.classes if stored.kind == kind]
 
     def kind_of(self, name: str) -> str | None:
         return next((stored.kind for stored in self.classes if stored.name == name), None)
+
+    def with_remembered(self, images: Mapping[str, tuple[str, ...]], when: str) -> Self:
+        """Classes that are there already are replaced."""
+        added = (StoredClass(name=name, kind="remembered", images=digests) for name, digests in images.items())
+        step = Step(what="remember", when=when, classes=tuple(images))
+        stay = (stored for stored in self.classes if stored.name not in images)
+        return self.model_copy(update={"classes": (*stay, *added), "history": (*self.history, step)})
 
     def without(self, name: str) -> Self:
         """As if that class had never come, but for the weights."""
@@ -106,19 +116,13 @@ class StateRecord(Section):
         return self.model_copy(update={"classes": kept, "history": tuple(step for step in history if step.classes)})
 
 
-class ModelState:
+class ModelState(ABC):
     """A consistent state in memory: nothing that happens to the folder afterwards changes it."""
 
-    def __init__(self, id: str, record: StateRecord, weights: Mapping[str, Tensor], prototypes: Tensor) -> None:
-        if len(prototypes) != len(record.classes):
-            raise ValueError(f"{len(prototypes)} prototypes of {len(record.classes)} classes")
-        self.id, self.record = id, record
-        self.weights, self.prototypes = weights, prototypes  # prototypes [C, D] in the order of the classes
+    FILES: ClassVar[Mapping[str, int]]  # beside the record, with the bytes that each may have
 
-    @classmethod
-    def blank(cls, record: StateRecord, weights: Mapping[str, Tensor]) -> "ModelState":
-        """Weights and settings, without any class."""
-        return cls("", record.model_copy(update={"classes": ()}), weights, torch.empty(0))
+    id: str
+    record: StateRecord
 
     @property
     def classes(self) -> tuple[StoredClass, ...]:
@@ -131,6 +135,19 @@ class ModelState:
     @cached_property
     def config(self) -> RunConfig:
         return resolve(self.record.config)
+
+    @property
+    def weights(self) -> Mapping[str, Tensor]:
+        """That training has made, and from which more training begins."""
+        return {}
+
+    @property
+    def exact(self) -> bool:
+        """Whether a class that is forgotten leaves no trace."""
+        return False
+
+    @abstractmethod
+    def files(self) -> dict[str, bytes]: ...
 
     def recogniser(self) -> Recogniser:
         return self._recogniser
@@ -147,23 +164,18 @@ class ModelState:
                 "from a copy"
             ) from None
 
+    @abstractmethod
     def _tried_recogniser(self) -> Recogniser:
-        """With one image embedded: weights come from a file, and may have any shape and any value."""
-        size = self.config.image_size
-        if size > LARGEST_IMAGE:
-            raise ValueError(f"images of {size} x {size} pixels, more than {LARGEST_IMAGE} x {LARGEST_IMAGE}")
-        learner = new_learner(self.config, torch.device("cpu"), pretrained=False)
-        restore_module("learner", learner, self.weights)
-        lines = zip(self.classes, self.prototypes, strict=True)
-        known = tuple(KnownClass(c.name, point, len(c.images), c.kind == "learned") for c, point in lines)
-        found = Recogniser(learner.eval(), size, self.config.augment, known, self.record.calibration)
-        (vector,) = found.embed(torch.zeros(1, 3, size, size, dtype=torch.uint8))
-        if not all(bool(t.isfinite().all()) for t in (vector, self.prototypes, *self.weights.values())):
-            raise ValueError("weights or classes are not finite numbers")
-        if known and known[0].prototype.shape != vector.shape:
-            raise ValueError(f"classes of {list(known[0].prototype.shape)} numbers, images of {list(vector.shape)}")
-        return found
+        """With one image embedded: what comes from a file may have any shape and any value."""
 
-    def without(self, name: str) -> "ModelState":
-        kept = [i for i, stored in enumerate(self.classes) if stored.name != name]
-        return ModelState("", self.record.without(name), self.weights, self.prototypes[kept])
+    @abstractmethod
+    def images_of(self, stored: StoredClass) -> int:
+        """From how many images a class is known."""
+
+    @abstractmethod
+    def remembering(self, vectors: Mapping[str, Tensor], images: Mapping[str, tuple[str, ...]], when: str) -> Self:
+        """With classes that are known from a few images: their embeddings [k, D], and the digests of those kept."""
+
+    @abstractmethod
+    def without(self, name: str) -> Self:
+        """Without a class, which may be among those known or not."""

@@ -7,18 +7,20 @@ from typing import Any
 
 from pydantic import ValidationError
 from safetensors import SafetensorError
-from safetensors.torch import load, save
-from torch import Tensor
 
 from episodica.classifier.state import ModelState, StateRecord
+from episodica.classifier.trained_state import TrainedState
 from episodica.errors import InputError
 from episodica.files.digest import digest_of, is_digest
 from episodica.files.door import Folder, Refused
 from episodica.files.parsing import parse_json
 
-RECORD, WEIGHTS, PROTOTYPES, CHECKSUMS = "state.json", "weights.safetensors", "prototypes.safetensors", "checksums.json"
+RECORD, CHECKSUMS = "state.json", "checksums.json"
+MOST = {RECORD: 2**26, CHECKSUMS: 2**12}  # bytes
 
-MOST = {RECORD: 2**26, WEIGHTS: 2**31, PROTOTYPES: 2**29, CHECKSUMS: 2**12}  # bytes
+
+class _Damaged(Exception):
+    """A file by its name."""
 
 
 class StateFiles:
@@ -27,11 +29,7 @@ class StateFiles:
 
     def write(self, state: ModelState, number: int) -> str:
         """The id under which the state can be loaded from now on."""
-        files = {
-            RECORD: state.record.model_dump_json(indent=1).encode(),
-            WEIGHTS: _encoded(state.weights),
-            PROTOTYPES: save({"prototypes": state.prototypes.contiguous()}),
-        }
+        files = {RECORD: state.record.model_dump_json(indent=1).encode(), **state.files()}
         files[CHECKSUMS] = json.dumps({name: digest_of(data) for name, data in files.items()}).encode()
         id = f"{number:06d}-{digest_of(files[CHECKSUMS])}"
         for name, data in files.items():
@@ -40,31 +38,32 @@ class StateFiles:
 
     def load(self, id: str) -> ModelState:
         try:
-            files = self._files(id)
-            record = StateRecord.model_validate_json(files[RECORD])
-            prototypes: Tensor = load(files[PROTOTYPES])["prototypes"]
-            return ModelState(id, record, load(files[WEIGHTS]), prototypes)
+            checksums = self._checksums(id)
+            record = StateRecord.model_validate_json(self._checked(id, RECORD, MOST[RECORD], checksums))
+            files = {name: self._checked(id, name, most, checksums) for name, most in TrainedState.FILES.items()}
+            return TrainedState.from_files(id, record, files)
         except Refused:
             raise
         except FileNotFoundError as error:
             problem = f"{Path(error.filename).name} is missing"
-        except (OSError, ValueError, KeyError, TypeError, SafetensorError, ValidationError) as error:
-            named = str(error) in {RECORD, WEIGHTS, PROTOTYPES, CHECKSUMS}
-            problem = f"{error if named else 'a file'} is damaged"
+        except _Damaged as error:
+            problem = f"{error} is damaged"
+        except (OSError, ValueError, KeyError, TypeError, SafetensorError, ValidationError):
+            problem = "a file is damaged"
         raise InputError(f"the state {self.folder.path / id} cannot be read, {problem}: restore the folder from a copy")
 
-    def _files(self, id: str) -> dict[str, bytes]:
-        """The content of every file, for which the id vouches."""
-        folder, number = self.folder / id, number_of(id)
-        files = {CHECKSUMS: folder.read(CHECKSUMS, MOST[CHECKSUMS])}
-        expected = parse_json(files[CHECKSUMS])
-        if id != f"{number:06d}-{digest_of(files[CHECKSUMS])}":
-            raise ValueError(CHECKSUMS)
-        for name in (RECORD, WEIGHTS, PROTOTYPES):
-            files[name] = folder.read(name, MOST[name])
-            if digest_of(files[name]) != expected[name]:
-                raise ValueError(name)
-        return files
+    def _checksums(self, id: str) -> dict[str, str]:
+        """Of every other file; the id vouches for them."""
+        data = (self.folder / id).read(CHECKSUMS, MOST[CHECKSUMS])
+        if id != f"{number_of(id):06d}-{digest_of(data)}":
+            raise _Damaged(CHECKSUMS)
+        return parse_json(data)
+
+    def _checked(self, id: str, name: str, most: int, checksums: Mapping[str, str]) -> bytes:
+        data = (self.folder / id).read(name, most)
+        if digest_of(data) != checksums[name]:
+            raise _Damaged(name)
+        return data
 
     def leftovers(self, needed: Collection[str]) -> list[StateRecord]:
         """Records of other states, which a killed process did not finish or did not remove."""
@@ -88,14 +87,6 @@ class StateFiles:
     def _others(self, needed: Collection[str]) -> list[str]:
         """What has the name of a state, and is none that is needed. Anything else is not ours."""
         return [entry.name for entry in self.folder.entries() if is_id(entry.name) and entry.name not in needed]
-
-
-def weights_digest(weights: Mapping[str, Tensor]) -> str:
-    return digest_of(_encoded(weights))
-
-
-def _encoded(weights: Mapping[str, Tensor]) -> bytes:
-    return save({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()})
 
 
 def number_of(id: Any) -> int:

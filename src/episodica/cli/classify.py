@@ -27,6 +27,9 @@ def classify(
     /,
     *images: Annotated[Path, Parameter(help="files, folders or patterns")],
     support: Annotated[Path | None, Parameter(help="know only the classes in the sub-folders of this folder")] = None,
+    unknown_rate: Annotated[
+        float | None, Parameter(help="share of images of known classes that may be called unknown; default: 0.05")
+    ] = None,
     as_json: Annotated[bool, Parameter(name="--json", help="print a JSON list", negative="")] = False,
     as_csv: Annotated[bool, Parameter(name="--csv", help="print CSV", negative="")] = False,
 ) -> int:
@@ -37,6 +40,8 @@ def classify(
     """
     if as_json and as_csv:
         raise InputError("--json and --csv: choose one of them")
+    if unknown_rate is not None and not 0 <= unknown_rate <= 1:
+        raise InputError(f"--unknown-rate {unknown_rate:g}: it is a share, between 0 and 1")
     if not images:
         raise InputError("name at least one image, or a folder of them")
     from episodica.classifier.classify import answer_each, image_files
@@ -49,6 +54,8 @@ def classify(
         recogniser = recogniser.only(
             {name: recogniser.embed(stacked(paths, recogniser.image_size)) for name, paths in classes.items()}
         )
+    if unknown_rate is not None:
+        recogniser = recogniser.rejecting(unknown_rate)
     files = image_files(images)
     show = {(True, False): _as_json, (False, True): _as_csv}.get((as_json, as_csv), _as_lines)
     unreadable = 0
@@ -82,13 +89,13 @@ def _as_json() -> Iterator[OnAnswer]:
 @contextmanager
 def _as_csv() -> Iterator[OnAnswer]:
     lines = csv.writer(sys.stdout)
-    lines.writerow(["image", "class", "probability", "unknown", "error"])
+    lines.writerow(["image", "class", "probability", "unknown", "error", "strangeness", "limit"])
 
     def on_answer(answered: "Answered") -> None:
         row = answered.to_json()
         texts = (answered.image, row["class"] or "", answered.error or "")
         image, name, error = map(spreadsheet_cell, texts)
-        lines.writerow([image, name, row["probability"], row["unknown"], error])
+        lines.writerow([image, name, row["probability"], row["unknown"], error, row["strangeness"], row["limit"]])
 
     yield on_answer
 

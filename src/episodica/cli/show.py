@@ -70,5 +70,5 @@ def _classes(state: "ModelState") -> Table:
     table = Table("class", "how", "call", "images", "held out", box=SIMPLE_HEAD, padding=0)
     for stored in state.classes:
         name, call = escape(printable(stored.name)), str(stored.session or "")
-        table.add_row(name, KINDS[stored.kind], call, str(len(stored.images)), str(len(stored.held_out)))
+        table.add_row(name, KINDS[stored.kind], call, str(state.images_of(stored)), str(len(stored.held_out)))
     return table

@@ -24,7 +24,7 @@ def classify(
     def embedded(uploads: Sequence[Upload]) -> Tensor:
         return embed_each(recogniser, reader.pixels(uploads, recogniser.image_size, deadline), deadline)
 
-    if not support and not recogniser.known:
+    if not support and not recogniser.names:
         sentence = "the model knows no class: send support images, or add a class first"
         raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, sentence, "support")
     examples = {name: embedded(uploads) for name, uploads in support.items()}

@@ -9,7 +9,8 @@ import torch
 from PIL import Image
 
 from episodica.classifier.model_folder import ModelFolder
-from episodica.classifier.state import ModelState, StateRecord
+from episodica.classifier.state import StateRecord
+from episodica.classifier.trained_state import TrainedState
 from episodica.config import RunConfig, resolve
 from episodica.data.glyph_drawing import draw
 from episodica.engine.checkpoint import module_tensors
@@ -49,5 +50,5 @@ def blank(config: RunConfig, tmp_path: Path) -> ModelFolder:
     folder = ModelFolder(tmp_path / "model")
     weights = module_tensors("learner", new_learner(config, torch.device("cpu")))
     with folder.writing():
-        folder.commit(ModelState.blank(StateRecord(config=config.tree(), sessions=0, classes=()), weights))
+        folder.commit(TrainedState.blank(StateRecord(config=config.tree(), sessions=0, classes=()), weights))
     return folder

@@ -13,7 +13,7 @@ from episodica.classifier.calibration import Calibration
 from episodica.classifier.export import Exportable, export_onnx
 from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.onnx_graphs import FewShot, graph_of, onnxruntime_loader
-from episodica.classifier.state import ModelState
+from episodica.classifier.trained_state import TrainedState
 from episodica.config import RunConfig
 from episodica.data.sampling import draw_episodes
 from episodica.engine.checkpoint import Checkpoint, Checkpoints, module_tensors
@@ -78,10 +78,11 @@ def test_what_is_exported_answers_as_the_recogniser_does(
     """The graphs are compared with these modules; here the modules are compared with what people are told."""
     folder = make_model(tmp_path / "model")
     state = folder.state()
+    assert isinstance(state, TrainedState)
     unlike = Calibration(temperature=40.0, few_shot_temperature=7.0)
     with folder.writing():
         record = state.record.model_copy(update={"calibration": unlike})
-        folder.commit(ModelState("", record, state.weights, state.prototypes))
+        folder.commit(TrainedState("", record, state.weights, state.prototypes))
     what, recogniser = export.exportable(folder.path), folder.state().recogniser()
     images = torch.randint(256, (3, 2, 3, SIZE, SIZE), dtype=torch.uint8, generator=generator("support"))
     asked = torch.randint(256, (4, 3, SIZE, SIZE), dtype=torch.uint8, generator=generator("asked"))

@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from episodica import FewShotClassifier, InputError
-from episodica.classifier.state import ModelState
+from episodica.classifier.trained_state import TrainedState
 
 QUICK = {"data.size": 16, "train.episodes": 1, "device": "cpu", "kernels": "torch"}
 
@@ -173,7 +173,7 @@ def test_a_pickle_that_was_tampered_with_is_refused(fitted):
 
 def test_the_model_is_read_once(fitted, train, monkeypatch):
     fitted.predict(train[0])
-    monkeypatch.setattr(ModelState, "__init__", None)
+    monkeypatch.setattr(TrainedState, "__init__", None)
     fitted.predict(train[0][:1])
     fitted.unknown(train[0][:1])
 

@@ -8,17 +8,18 @@ from torch import Tensor
 
 from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.state import ModelState, StoredClass
+from episodica.classifier.trained_state import TrainedState
 from episodica.errors import InputError
 
 
-def replaced(state: ModelState, weight: Any = None, prototypes: Tensor | None = None, **config: Any) -> ModelState:
+def replaced(state: ModelState, weight: Any = None, prototypes: Tensor | None = None, **config: Any) -> TrainedState:
     weights = dict(state.weights)
     name = next(name for name, tensor in weights.items() if tensor.ndim == 4)
     if weight is not None:
         weights[name] = weight(weights[name])
     classes = () if prototypes is None else (StoredClass(name="a", kind="remembered", images=()),)
     record = state.record.model_copy(update={"classes": classes, "config": {**state.record.config, **config}})
-    return ModelState("", record, weights, torch.empty(0) if prototypes is None else prototypes)
+    return TrainedState("", record, weights, torch.empty(0) if prototypes is None else prototypes)
 
 
 HOSTILE: dict[str, dict[str, Any]] = {
@@ -42,11 +43,12 @@ def test_a_state_that_does_not_fit_together(blank: ModelFolder, case: str) -> No
 
 def test_a_state_with_missing_weights(blank: ModelFolder) -> None:
     state = blank.state()
+    assert isinstance(state, TrainedState)
     weights = dict(list(state.weights.items())[1:])
     with pytest.raises(InputError, match="does not fit together"):
-        ModelState("", state.record, weights, state.prototypes).recogniser()
+        TrainedState("", state.record, weights, state.prototypes).recogniser()
 
 
 def test_more_prototypes_than_classes(blank: ModelFolder) -> None:
     with pytest.raises(ValueError, match="2 prototypes of 0 classes"):
-        ModelState("", blank.state().record, {}, torch.zeros(2, 3))
+        TrainedState("", blank.state().record, {}, torch.zeros(2, 3))

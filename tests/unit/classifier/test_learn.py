@@ -90,7 +90,7 @@ def test_unseen_classes_are_known_all_the_same(model, write_classes):
     assert not set(call.session_data.new) & set(call.session_data.unseen)
     state = _learn(model, images, unseen=2)
     assert {stored.name for stored in state.record.of_kind("unseen")} == unseen
-    assert len(state.recogniser().known) == 10
+    assert len(state.recogniser().names) == 10
     assert state.history[-1].measured.unseen is not None  # type: ignore[union-attr]
     assert len(_call(model, write_classes("second", {"x": 11, "y": 12})).session_data.unseen) == 0
 

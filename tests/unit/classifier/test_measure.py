@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from episodica.classifier.measure import Evidence, measure
-from episodica.classifier.recogniser import KnownClass, Recogniser
 from episodica.classifier.state import Measured
+from episodica.classifier.trained_recogniser import KnownClass, TrainedRecogniser
 from episodica.config.sections import AugmentConfig
 from episodica.learners.learner import Learner
 from episodica.rng import generator
@@ -20,7 +20,7 @@ def measured(learner: Learner, held_out: list[int], unseen: int) -> Measured:
         vectors = torch.randn(3 + count, 4, generator=g)
         evidence.append(Evidence(str(i), kind, session, vectors[:3], vectors[3:]))
     known = tuple(KnownClass(one.name, one.support.mean(0), 3, one.kind == "learned") for one in evidence)
-    return measure(Recogniser(learner, 16, AugmentConfig(), known), evidence, [])[0]
+    return measure(TrainedRecogniser(learner, 16, AugmentConfig(), known), evidence, [])[0]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from filelock import FileLock
 
 from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.state_files import is_id
+from episodica.classifier.trained_recogniser import TrainedRecogniser
 from episodica.classifier.vault import Vault
 from episodica.errors import FolderInUse, InputError
 from episodica.files import openat
@@ -31,6 +32,7 @@ def test_what_is_remembered_is_recognised_after_reading_it_again(model, glyphs):
     recogniser = ModelFolder(model.path).state().recogniser()
     vectors = recogniser.embed(torch.from_numpy(glyphs[:3, 0]).permute(0, 3, 1, 2))
     assert [a.best for a in recogniser.answers(vectors)] == ["ibis", "heron", "stork"]
+    assert isinstance(recogniser, TrainedRecogniser)
     assert recogniser.known[0].images == 3
 
 

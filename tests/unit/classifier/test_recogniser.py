@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from episodica.classifier.calibration import Calibration
-from episodica.classifier.recogniser import KnownClass, Recogniser
+from episodica.classifier.trained_recogniser import KnownClass, TrainedRecogniser
 from episodica.config.sections import AugmentConfig
 from episodica.errors import InputError
 from episodica.rng import generator
@@ -11,8 +11,10 @@ SIZE = 16
 
 
 @pytest.fixture
-def recogniser(learner) -> Recogniser:
-    return Recogniser(learner, SIZE, AugmentConfig(), calibration=Calibration(temperature=40, few_shot_temperature=50))
+def recogniser(learner) -> TrainedRecogniser:
+    return TrainedRecogniser(
+        learner, SIZE, AugmentConfig(), calibration=Calibration(temperature=40, few_shot_temperature=50)
+    )
 
 
 @pytest.fixture
@@ -45,7 +47,7 @@ def test_an_image_far_from_everything_is_unknown(recogniser, images):
     vectors = recogniser.embed(images)
     known = (KnownClass("a", vectors[0], 1, learned=True), KnownClass("b", vectors[1], 1, learned=False))
     limits = Calibration(learned=1.0, remembered=None)
-    strict = Recogniser(recogniser.learner, SIZE, recogniser.augment, known, limits)
+    strict = TrainedRecogniser(recogniser.learner, SIZE, recogniser.augment, known, limits)
     near, far = vectors[0] + 1e-3, vectors[0] + 10
     assert [a.unknown for a in strict.answers(torch.stack([near, far, vectors[1] + 0.3]))] == [False, True, False]
 
@@ -54,7 +56,7 @@ def test_strangeness_is_relative_for_learned_classes_alone(recogniser, images):
     vectors = recogniser.embed(images)
     kinds = [True, True, False]
     known = tuple(KnownClass(str(i), vectors[i], i + 1, learned=kind) for i, kind in enumerate(kinds))
-    knowing = Recogniser(recogniser.learner, SIZE, recogniser.augment, known)
+    knowing = TrainedRecogniser(recogniser.learner, SIZE, recogniser.augment, known)
     middle = (vectors[0] + vectors[1]) / 2
     for vector, nearest, strange in zip(vectors, *knowing.strangeness(vectors), strict=True):
         distances = [float((vector - k.prototype).square().sum()) for k in known]
@@ -77,4 +79,4 @@ def test_other_classes_may_take_the_place_of_those_that_are_known(recogniser, im
 
 def test_who_knows_nothing_says_so(recogniser, images):
     (answer,) = recogniser.answers(recogniser.embed(images[:1]))
-    assert answer == (None, 0.0, True, {})
+    assert answer == (None, 0.0, True, {}, None, None)

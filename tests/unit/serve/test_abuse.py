@@ -21,7 +21,7 @@ from PIL import Image
 from torch import Tensor
 
 from episodica.classifier.model_folder import ModelFolder
-from episodica.classifier.recogniser import Recogniser
+from episodica.classifier.trained_recogniser import TrainedRecogniser
 from episodica.data.decoding_process import DecodingProcess
 from episodica.serve import uploads
 from episodica.serve.app import guarded
@@ -234,14 +234,14 @@ def test_work_that_takes_too_long(make_client: Callable[..., Client], folder: Mo
 @pytest.fixture
 def slow_embedding(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """A clock that work on a request goes by: decoding takes no time, and embedding 15 seconds an image."""
-    clock, embed = [0.0], Recogniser.embed
+    clock, embed = [0.0], TrainedRecogniser.embed
 
-    def slowly(recogniser: Recogniser, images: Tensor) -> Tensor:
+    def slowly(recogniser: TrainedRecogniser, images: Tensor) -> Tensor:
         clock[0] += 15 * len(images)
         return embed(recogniser, images)
 
     monkeypatch.setattr(uploads, "time", SimpleNamespace(monotonic=lambda: clock[0]))
-    monkeypatch.setattr(Recogniser, "embed", slowly)
+    monkeypatch.setattr(TrainedRecogniser, "embed", slowly)
     return clock
 
 

@@ -119,7 +119,7 @@ def test_one_answer_never_mixes_two_states(client: Client, folder: ModelFolder, 
 
     def note() -> None:
         state = folder.state()
-        by_state[state.id] = [known.name for known in state.recogniser().known]
+        by_state[state.id] = list(state.recogniser().names)
 
     note()
     with ThreadPoolExecutor(3) as pool:

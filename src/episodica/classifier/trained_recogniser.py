@@ -1,0 +1,120 @@
+"""A trained encoder, the classes it knows as points among its embeddings, and what counts as near."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from episodica.classifier.calibration import FALSE_REJECTS, UNCALIBRATED, Calibration, strangeness
+from episodica.classifier.recogniser import Recogniser, Strange
+from episodica.config.sections import AugmentConfig
+from episodica.data import augment
+from episodica.engine.embedder import embed_chunks, folded
+from episodica.errors import InputError
+from episodica.learners.learner import Learner
+
+
+@dataclass(frozen=True, eq=False)
+class KnownClass:
+    name: str
+    prototype: Tensor  # [D]
+    images: int  # that the prototype is the mean of
+    learned: bool  # by training, or remembered from a few images
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedRecogniser(Recogniser):
+    learner: Learner
+    image_size: int
+    augment: AugmentConfig
+    known: tuple[KnownClass, ...] = ()
+    calibration: Calibration = UNCALIBRATED
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(known.name for known in self.known)
+
+    def embed(self, images: Tensor) -> Tensor:
+        """uint8 [M, 3, S, S] -> [M, D], in evaluation mode, in chunks of a fixed size."""
+        pixels = images.permute(0, 2, 3, 1)
+        device = next(self._encoder.parameters()).device
+
+        def views(rows: Tensor) -> Tensor:
+            return augment.plain(pixels[rows].to(device), self.augment)
+
+        if not len(images):
+            return torch.empty(0, *self.learner.backbone.out_shape(self.image_size))
+        return embed_chunks(self._encoder, torch.arange(len(images)), views).float().cpu()
+
+    def only(self, support: Mapping[str, Tensor]) -> "TrainedRecogniser":
+        """With these classes instead of its own: of each the embeddings of k images, [k, D]."""
+        empty = [name for name, vectors in support.items() if not len(vectors)]
+        if empty:
+            raise InputError(f'class "{empty[0]}" has no image: give at least one')
+        known = (KnownClass(name, vectors.mean(0), len(vectors), learned=False) for name, vectors in support.items())
+        return replace(self, known=tuple(known))
+
+    def rejecting(self, rate: float) -> "TrainedRecogniser":
+        if rate != FALSE_REJECTS:
+            raise InputError(
+                f"this model was trained and knows its limits for a rate of {FALSE_REJECTS:g} alone, not for "
+                f"{rate:g}: leave the rate out, and compare `strangeness` with a limit of your own"
+            )
+        return self
+
+    def among(self, names: Collection[str]) -> "TrainedRecogniser":
+        """With these of its classes alone."""
+        return replace(self, known=tuple(known for known in self.known if known.name in names))
+
+    def scores(self, vectors: Tensor) -> Tensor:
+        """Minus the squared distance of each image to each class. [M, D] -> [M, C]"""
+        return self.learner.scores(self._prototypes[None], vectors[None])[0].clamp(max=0)
+
+    @property
+    def temperature(self) -> float:
+        learned = any(known.learned for known in self.known)
+        return self.calibration.temperature if learned else self.calibration.few_shot_temperature
+
+    def probabilities(self, vectors: Tensor) -> Tensor:
+        return (self.scores(vectors) / self.temperature).softmax(-1)
+
+    def strangeness(self, vectors: Tensor, hidden: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """The nearest class of each image, and how far it is for a class known from so many images; with `hidden` [M]
+        as if one class were not known, another for each image.
+
+        From a learned class half the distance to the middle of all learned ones is taken off: images that are far from
+        everything, because they are rich in contrast, are no stranger for that.
+        """
+        distances = -self.scores(vectors)
+        if hidden is not None:
+            distances.scatter_(1, hidden[:, None], torch.inf)
+        learned = torch.tensor([known.learned for known in self.known])
+        if bool(learned.any()):
+            off_middle = (vectors - self._prototypes[learned].mean(0)).square().sum(1)
+            closest = distances.argmin(1)
+            distances -= (learned[closest] * off_middle / 2)[:, None]
+        return strangeness(distances, self._images)
+
+    def strange(self, vectors: Tensor) -> Strange:
+        closest, strange = self.strangeness(vectors)
+        return Strange(strange, self._limits[closest])
+
+    @cached_property
+    def _encoder(self) -> Learner:
+        return folded(self.learner)
+
+    @cached_property
+    def _prototypes(self) -> Tensor:
+        return torch.stack([known.prototype for known in self.known])
+
+    @cached_property
+    def _images(self) -> Tensor:
+        return torch.tensor([float(known.images) for known in self.known])
+
+    @cached_property
+    def _limits(self) -> Tensor:
+        by_kind = {True: self.calibration.learned, False: self.calibration.remembered}
+        limits = [by_kind[known.learned] for known in self.known]
+        return torch.tensor([torch.inf if limit is None else limit for limit in limits])

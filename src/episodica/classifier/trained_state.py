@@ -1,0 +1,86 @@
+"""A state whose weights were trained: those of encoder and learner, and every class as a point."""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import torch
+from safetensors.torch import load, save
+from torch import Tensor
+
+from episodica.classifier.recogniser import Recogniser
+from episodica.classifier.state import LARGEST_IMAGE, ModelState, StateRecord, StoredClass
+from episodica.classifier.trained_recogniser import KnownClass, TrainedRecogniser
+from episodica.engine.checkpoint import restore_module
+from episodica.engine.experiment import new_learner
+from episodica.files.digest import digest_of
+
+WEIGHTS, PROTOTYPES = "weights.safetensors", "prototypes.safetensors"
+
+
+class TrainedState(ModelState):
+    FILES: ClassVar[Mapping[str, int]] = {WEIGHTS: 2**31, PROTOTYPES: 2**29}
+
+    def __init__(self, id: str, record: StateRecord, weights: Mapping[str, Tensor], prototypes: Tensor) -> None:
+        if len(prototypes) != len(record.classes):
+            raise ValueError(f"{len(prototypes)} prototypes of {len(record.classes)} classes")
+        self.id, self.record = id, record
+        self._weights, self.prototypes = weights, prototypes  # prototypes [C, D] in the order of the classes
+
+    @classmethod
+    def blank(cls, record: StateRecord, weights: Mapping[str, Tensor]) -> "TrainedState":
+        """Weights and settings, without any class."""
+        return cls("", record.model_copy(update={"classes": ()}), weights, torch.empty(0))
+
+    @classmethod
+    def from_files(cls, id: str, record: StateRecord, files: Mapping[str, bytes]) -> "TrainedState":
+        return cls(id, record, load(files[WEIGHTS]), load(files[PROTOTYPES])["prototypes"])
+
+    @property
+    def weights(self) -> Mapping[str, Tensor]:
+        return self._weights
+
+    def files(self) -> dict[str, bytes]:
+        return {WEIGHTS: encoded(self.weights), PROTOTYPES: save({"prototypes": self.prototypes.contiguous()})}
+
+    def recogniser(self) -> TrainedRecogniser:
+        found = super().recogniser()
+        assert isinstance(found, TrainedRecogniser)
+        return found
+
+    def _tried_recogniser(self) -> Recogniser:
+        size = self.config.image_size
+        if size > LARGEST_IMAGE:
+            raise ValueError(f"images of {size} x {size} pixels, more than {LARGEST_IMAGE} x {LARGEST_IMAGE}")
+        learner = new_learner(self.config, torch.device("cpu"), pretrained=False)
+        restore_module("learner", learner, self.weights)
+        lines = zip(self.classes, self.prototypes, strict=True)
+        known = tuple(KnownClass(c.name, point, self.images_of(c), c.kind == "learned") for c, point in lines)
+        found = TrainedRecogniser(learner.eval(), size, self.config.augment, known, self.record.calibration)
+        (vector,) = found.embed(torch.zeros(1, 3, size, size, dtype=torch.uint8))
+        if not all(bool(t.isfinite().all()) for t in (vector, self.prototypes, *self.weights.values())):
+            raise ValueError("weights or classes are not finite numbers")
+        if known and known[0].prototype.shape != vector.shape:
+            raise ValueError(f"classes of {list(known[0].prototype.shape)} numbers, images of {list(vector.shape)}")
+        return found
+
+    def images_of(self, stored: StoredClass) -> int:
+        return len(stored.images)
+
+    def remembering(
+        self, vectors: Mapping[str, Tensor], images: Mapping[str, tuple[str, ...]], when: str
+    ) -> "TrainedState":
+        stay = [i for i, stored in enumerate(self.classes) if stored.name not in vectors]
+        prototypes = torch.cat([self.prototypes[stay], *(of_class.mean(0)[None] for of_class in vectors.values())])
+        return TrainedState("", self.record.with_remembered(images, when), self.weights, prototypes)
+
+    def without(self, name: str) -> "TrainedState":
+        kept = [i for i, stored in enumerate(self.classes) if stored.name != name]
+        return TrainedState("", self.record.without(name), self.weights, self.prototypes[kept])
+
+
+def weights_digest(weights: Mapping[str, Tensor]) -> str:
+    return digest_of(encoded(weights))
+
+
+def encoded(weights: Mapping[str, Tensor]) -> bytes:
+    return save({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()})
