@@ -75,7 +75,7 @@ def test_the_whole_way(images: Path, tmp_path: Path, command: Command) -> None:
     answers = json.loads(said.out)
     assert said.code == 0
     assert len(answers) == 20
-    assert set(answers[0]) == {"image", "class", "probability", "unknown", "scores"}
+    assert set(answers[0]) == {"image", "class", "probability", "unknown", "strangeness", "limit", "scores"}
     assert sum(answers[0]["scores"].values()) == pytest.approx(1, abs=1e-5)
     right = sum(Path(answer["image"]).parent.name == answer["class"] for answer in answers)
     assert right > 8  # of 20, by chance 4
