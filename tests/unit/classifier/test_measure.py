@@ -42,6 +42,6 @@ def test_accuracy_is_that_among_all_known_classes_unseen_ones_included(learner):
         for i, kind in enumerate(kinds)
     ]
     known = tuple(KnownClass(one.name, one.support[0], 1, one.kind == "learned") for one in evidence)
-    found = measure(Recogniser(learner, 16, AugmentConfig(), known), evidence, [])[0]
+    found = measure(TrainedRecogniser(learner, 16, AugmentConfig(), known), evidence, [])[0]
     assert (found.images, found.known) == (3, 4)
     assert found.accuracy == pytest.approx(2 / 3)
