@@ -83,7 +83,7 @@ RECIPES = {
     "not a mapping": ("- 1", "recipe mine must be a mapping of config keys, not list"),
     "cases that are none": ("cases: 3", "recipe mine: cases must be a list of mappings from key paths to values"),
     "axes that are none": ("axes: {seed: 3}", "recipe mine: axes must map key paths to lists of values"),
-    "not text": (b"\xff\xfe\x00", "cannot read the recipe"),
+    "not text": (b"\xff\xfe\x00", "recipe mine is not text in UTF-8 (byte 1): save it as UTF-8"),
 }
 
 
@@ -105,7 +105,7 @@ def test_a_folder_that_cannot_be_written_is_named(
     file.write_text("precious")
     out, remedy = tmp_path, "set EPISODICA_CACHE to another folder"
     if where == "out":
-        out, remedy = file / "runs", "choose another folder with --out"
+        out, remedy = file / "runs", "choose another output folder"
     else:
         monkeypatch.setenv("EPISODICA_CACHE", str(file / "cache"))
     said = command("run", *words(TINY), "--out", out)
@@ -180,7 +180,7 @@ def test_a_damaged_checkpoint_does_not_empty_the_results(begun: Path, command: C
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("seed: 0", "seed: 7", "move it away or take another --out"),
+        ("seed: 0", "seed: 7", "move it away or choose another output folder"),
         ("seed: 0", "seed: [", "cannot be read as a run config"),
         ("lr: 0.001", "lr: fast", "cannot be read as a run config"),
     ],

@@ -6,9 +6,15 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from episodica import cli
 
+NO_CUDA = {
+    "run quickstart --device cuda:7": 2,
+    "run quickstart --precision bf16": 2,
+    "learn model images --device cuda": 2,
+}
 COMMANDS = {  # and the exit code of each
     "--help": 0,
     "--version": 0,
@@ -33,6 +39,12 @@ COMMANDS = {  # and the exit code of each
     "learn model images extra": 2,
     "learn model images --keep 0": 2,
     "learn model no_such_folder": 2,
+    "learn model images --train.lrr 1": 2,
+    "learn model images --method.lamda_m 1": 2,
+    "learn model images --backbone.name conv5": 2,
+    "learn model images --shape.way many": 2,
+    "learn model images --stream.tasks 2": 2,
+    "learn model images --threads 0": 2,
     "classify model --json --csv image.png": 2,
     "remember model --support no_such_folder": 2,
     "serve model --port many": 2,
@@ -69,7 +81,7 @@ sys.stdout.write("\\n" + json.dumps(codes))
 @pytest.fixture(scope="module")
 def codes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, int | str]:
     folder: Path = tmp_path_factory.mktemp("start")
-    command = [sys.executable, "-c", ALL_IN_ONE_PROCESS, json.dumps(list(COMMANDS))]
+    command = [sys.executable, "-c", ALL_IN_ONE_PROCESS, json.dumps([*COMMANDS, *NO_CUDA])]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert list(folder.iterdir()) == [], "none of these commands writes anything"
@@ -78,6 +90,12 @@ def codes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, int | str]:
 
 @pytest.mark.parametrize(("command", "code"), COMMANDS.items())
 def test_without_torch(codes: dict[str, int | str], command: str, code: int) -> None:
+    assert codes[command] == code, codes[command]
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+@pytest.mark.parametrize(("command", "code"), NO_CUDA.items())
+def test_without_torch_and_without_cuda(codes: dict[str, int | str], command: str, code: int) -> None:
     assert codes[command] == code, codes[command]
 
 

@@ -27,6 +27,7 @@ EPISODES = 50  # steps of an epoch
 VIEWS = 60  # times that a session draws each image on average, within these limits of epochs
 EPOCHS = (10, 200)
 KEEP = 20
+PLENTY = 10_000  # exemplars of a class, where their number is not known yet
 HELD_OUT_SHARE, HELD_OUT_MOST = 5, 10  # one kept image in so many is held out, at most so many of a class
 FIXED = ("backbone", "learner", "data", "augment")  # sections that the first call decides
 ELSEWHERE = {
@@ -167,6 +168,19 @@ def settings(
     if config.learner.name != "protonet":
         raise InputError(f"learner.name = {config.learner.name}: a model's classes are points; use protonet")
     return config
+
+
+def check_overrides(options: LearnOptions, *, first: bool) -> RunConfig:
+    """Refuse fields that there are not, and values that they cannot have, before anything is read or loaded.
+
+    What depends on the model or on the images, as they are not known yet, is left to `settings`.
+    """
+    left = set() if first else {path for path in options.overrides if path.partition(".")[0] in FIXED}
+    left |= set() if "shape.way" in options.overrides else {"method.p"}
+    overrides = {path: value for path, value in options.overrides.items() if path not in left}
+    amount = Amount(new=WAY, past=0, images=1, fewest=SHOTS + QUERIES)
+    size = _number(overrides, "data.size", SIZES[-1])
+    return settings(amount, replace(options, overrides=overrides), {"memory.per_class": PLENTY}, {}, size, seed=0)
 
 
 def _refuse_misplaced(given: Mapping[str, Any], model: Mapping[str, Any]) -> None:

@@ -12,9 +12,10 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 
 from episodica.classifier.class_folders import read_classes
-from episodica.classifier.options import LearnOptions
+from episodica.classifier.options import LearnOptions, check_overrides
 from episodica.cli.overrides import Tokens, parse
 from episodica.cli.screen import INTERRUPTED, OK, app, complaints, screen
+from episodica.engine.device import check_device, keep_freed_memory
 from episodica.errors import InputError, Interrupted
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def learn(
     unseen: Annotated[
         int, Parameter(help="classes of the first call that are not trained on, to measure with; at least 2")
     ] = 0,
+    threads: Annotated[int | None, Parameter(help="CPU threads; default: all cores")] = None,
     wait: Wait = False,
 ) -> int:
     """Learn the classes in IMAGES: the first call makes MODEL, each later one adds classes to it.
@@ -56,13 +58,16 @@ def learn(
     name, overrides = parse(tokens)
     if name is not None:
         raise InputError(f'"{name}" is one argument too many: give MODEL, IMAGES and options')
+    if threads is not None:
+        overrides["threads"] = threads
     options = LearnOptions(keep, budget, method, existing, epochs, unseen, overrides)
+    config = check_overrides(options, first=base is None and not (model / "model.json").exists())
+    check_device(config.device, config.precision)
     arriving = read_classes(images, model)
     from episodica.classifier.learn import learn as learn_session
     from episodica.classifier.model_folder import ModelFolder
     from episodica.classifier.plan import plan_call, summary
     from episodica.classifier.summaries import ability
-    from episodica.engine.device import keep_freed_memory
     from episodica.engine.run import stopping_gently
 
     keep_freed_memory()

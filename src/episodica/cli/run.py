@@ -12,6 +12,7 @@ from cyclopts import Parameter
 from episodica.cli.overrides import Tokens, parse
 from episodica.cli.screen import OK, app
 from episodica.config import RunConfig
+from episodica.engine.device import check_device
 from episodica.errors import InputError
 from episodica.sweep.executor import Executor
 from episodica.sweep.grid import plan
@@ -88,6 +89,8 @@ def _executor(
     for option, value in given.items():
         if value is not None:
             raise InputError(f"--{option} goes with --on ray; here, --threads says how many threads a run has")
+    for config in configs:
+        check_device(config.device, config.precision)
     import torch
 
     from episodica.sweep.side_by_side import local

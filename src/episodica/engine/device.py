@@ -1,5 +1,7 @@
 """The one place that knows what computes: device, threads, allocator, and how that is recorded."""
 
+from __future__ import annotations
+
 import ctypes
 import os
 import platform
@@ -11,9 +13,25 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from episodica.errors import InputError
+from episodica.lazy_torch import torch
+
+CUDA_FILES = ("nvidia*", "nvhost*", "dxg", "kfd")  # in /dev: NVIDIA's driver, on Jetson, in WSL; AMD's driver
+
+
+def check_device(name: str, precision: str) -> None:
+    """Refuse what needs CUDA where there can be none, without loading torch; `pick_device` asks torch itself."""
+    if _may_have_cuda():
+        return
+    if name.startswith("cuda"):
+        raise InputError(f"device = {name}: this machine, or this build of torch, has no CUDA device; take cpu or auto")
+    reduced_precision(precision, "cpu")
+
+
+def _may_have_cuda() -> bool:
+    if version("torch").endswith("+cpu"):
+        return False
+    return sys.platform != "linux" or any(any(Path("/dev").glob(pattern)) for pattern in CUDA_FILES)
 
 
 def pick_device(name: str) -> torch.device:
@@ -25,12 +43,12 @@ def pick_device(name: str) -> torch.device:
     return device
 
 
-def reduced_precision(name: str, device: torch.device) -> torch.dtype | None:
+def reduced_precision(name: str, device: str) -> torch.dtype | None:
     """What the backbone's products are computed in, where that is not fp32."""
     if name == "fp32":
         return None
-    if device.type != "cuda":
-        raise InputError(f"precision = {name}: it is for CUDA and no gain on {device.type}; take fp32")
+    if device != "cuda":
+        raise InputError(f"precision = {name}: it is for CUDA and no gain on {device}; take fp32")
     return torch.bfloat16
 
 

@@ -50,7 +50,7 @@ def train_to_the_end(
     folder.claim_split(experiment.split.hash, experiment.split.to_json(experiment.class_names))
     trainer = Trainer(experiment, folder, on_event, stop)
     config, notices = experiment.config, []
-    trainer.learner.backbone.reduced = reduced_precision(config.precision, experiment.device)
+    trainer.learner.backbone.reduced = reduced_precision(config.precision, experiment.device.type)
     kernels = accelerate(trainer.learner, config.kernels, notices.append)
     notices += folder.write_environment(describe_environment(experiment.device, kernels, config.precision))
     folder.forget_failure()

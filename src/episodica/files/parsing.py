@@ -39,6 +39,8 @@ def _parse(text: bytes | str, most: int, language: str, parse: Callable[[str], A
         raise ParseError(f"has more than {most:,} bytes: too long for {language} of this kind")
     try:
         return parse(text if isinstance(text, str) else text.decode())
+    except UnicodeDecodeError as error:
+        raise ParseError(f"is not text in UTF-8 (byte {error.start + 1}): save it as UTF-8") from None
     except ParseError:
         raise
     except RecursionError:

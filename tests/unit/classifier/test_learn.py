@@ -14,7 +14,7 @@ from episodica.classifier.class_folders import read_classes
 from episodica.classifier.images import pixels
 from episodica.classifier.learn import learn
 from episodica.classifier.model_folder import ModelFolder
-from episodica.classifier.options import LearnOptions, Share, fitting_size
+from episodica.classifier.options import LearnOptions, Share, check_overrides, fitting_size
 from episodica.classifier.plan import Call, plan_call
 from episodica.classifier.state import ModelState
 from episodica.errors import Interrupted
@@ -245,6 +245,12 @@ def test_what_cannot_be_is_refused_before_anything_is_written(options, message, 
     with pytest.raises(InputError, match=message):
         _call(model, write_classes("first", {"a": 0, "b": 1, "c": 2}), **options)
     assert not model.exists()
+
+
+@pytest.mark.parametrize("overrides", [{"method.p": 0.5}, {"method.p": 0.5, "shape.way": 4}, {"shape.shots": 30}])
+def test_what_depends_on_images_or_model_is_not_refused_without_them(overrides):
+    assert check_overrides(LearnOptions(overrides=overrides), first=True).device == "auto"
+    assert check_overrides(LearnOptions(overrides={"backbone.drop": 0.1}), first=False)  # of another backbone
 
 
 def test_what_the_first_call_decided_stays(model, write_classes):

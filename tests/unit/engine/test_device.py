@@ -47,10 +47,10 @@ def test_the_backbone_alone_computes_in_reduced_precision_and_gives_fp32() -> No
 
 
 def test_reduced_precision_is_for_cuda_alone() -> None:
-    assert reduced_precision("fp32", CPU) is None
-    assert reduced_precision("bf16", torch.device("cuda")) == torch.bfloat16
+    assert reduced_precision("fp32", "cpu") is None
+    assert reduced_precision("bf16", "cuda") == torch.bfloat16
     with pytest.raises(InputError, match=r"for CUDA.*take fp32"):
-        reduced_precision("bf16", CPU)
+        reduced_precision("bf16", "cpu")
 
 
 def test_products_are_in_full_fp32_while_a_run_computes_and_as_before_afterwards() -> None:

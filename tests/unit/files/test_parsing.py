@@ -32,7 +32,7 @@ YAML = {
     "a date that is none": ("a: 2024-13-45", "YAML"),
     "a torn list": ("[a", "YAML"),
     "a control character": ("a: \x1b[31m", "YAML"),
-    "no text": (b"\xff\xfe\xff", "YAML"),
+    "no text": (b"\xff\xfe\xff", "not text in UTF-8"),
     "two documents": ("a: 1\n---\nb: 2", "YAML"),
     "very much": ("a" * 300_000, "bytes"),
 }
@@ -45,7 +45,7 @@ JSON = {
     "a number of 65 bits": (str(1 << 64), "64 bits"),
     "torn": ('{"a"', "JSON"),
     "nothing": ("", "JSON"),
-    "no text": (b"\xff", "JSON"),
+    "no text": (b"\xff", "not text in UTF-8"),
     "very much": (" " * 101, "bytes"),
 }
 
