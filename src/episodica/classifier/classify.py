@@ -14,7 +14,7 @@ from episodica.data.decode import Unreadable, decode_in_parallel, is_image_file
 from episodica.data.pictures import Picture, encoded
 from episodica.errors import InputError
 
-BATCH = 250
+BATCH = 50  # few enough that the first answers come in the first seconds
 FACTS = ("class", "probability", "unknown", "strangeness", "limit")  # of an answer, as JSON and CSV name them
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Protocol
 
 from cyclopts import Parameter
-from rich.progress import Progress
 
 from episodica.classifier.class_folders import read_classes
 from episodica.cli.learn import Model
 from episodica.cli.screen import FAILED, OK, app, complaints, screen
+from episodica.cli.stages import stages
 from episodica.errors import InputError
 from episodica.files.foreign_text import printable, spreadsheet_cell
 
@@ -59,11 +59,11 @@ def classify(
     files = image_files(images)
     show = {(True, False): _as_json, (False, True): _as_csv}.get((as_json, as_csv), _as_lines)
     unreadable = 0
-    with Progress(console=complaints, transient=True, disable=not complaints.is_terminal) as bar, show() as on_answer:
-        task = bar.add_task("classifying", total=len(files))
-        for answered in answer_each(recogniser, files):
+    with stages(complaints) as on_stage, show() as on_answer:
+        on_stage("classifying", 0, len(files))
+        for done, answered in enumerate(answer_each(recogniser, files), 1):
             on_answer(answered)
-            bar.advance(task)
+            on_stage("classifying", done, len(files))
             unreadable += answered.answer is None
     if unreadable:
         complaints.print(f"{unreadable} of {len(files)} images cannot be read")

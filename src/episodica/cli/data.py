@@ -10,7 +10,8 @@ from cyclopts import App, Parameter
 
 from episodica.cli.catalogue import amount, cache_report, data_table, inspection_report
 from episodica.cli.overrides import Tokens, parse
-from episodica.cli.screen import BAD_INPUT, OK, app, reading_bar, say, screen
+from episodica.cli.screen import BAD_INPUT, OK, app, complaints, say, screen
+from episodica.cli.stages import stages
 from episodica.config import RunConfig
 from episodica.data.housekeeping import clear
 from episodica.data.inspection import contact_sheets, describe_split, inspect
@@ -48,19 +49,19 @@ def data_check(
     from episodica.engine.experiment import split_of
 
     dataset = config.data.build()
-    split, experiment = None, "there are unreadable images: repair or remove them"
-    with reading_bar() as on_progress:
+    split, problem = None, "there are unreadable images: repair or remove them"
+    with stages(complaints) as on_progress:
         found, arrays = inspect(dataset, on_progress)
     if found.sound:
         try:
-            split, experiment = describe_split(split_of(config, dataset, arrays), arrays.class_names), None
+            split, problem = describe_split(split_of(config, dataset, arrays), arrays.class_names), None
         except InputError as error:
-            experiment = str(error)
+            problem = str(error)
     if as_json:
-        sys.stdout.write(json.dumps(found.to_json() | {"split": split, "experiment": experiment}, indent=2) + "\n")
+        sys.stdout.write(json.dumps(found.to_json() | {"split": split, "problem": problem}, indent=2) + "\n")
     else:
-        screen.print(inspection_report(found, split, experiment))
-    return OK if experiment is None else BAD_INPUT
+        screen.print(inspection_report(found, split, problem))
+    return OK if problem is None else BAD_INPUT
 
 
 @data.command(name="sheet", usage="Usage: episodica data sheet NAME [--root DIR] [--key.path VALUE ...] [OPTIONS]")
@@ -77,7 +78,7 @@ def data_sheet(
     from episodica.engine.experiment import split_of
 
     dataset = config.data.build()
-    with reading_bar() as on_progress:
+    with stages(complaints) as on_progress:
         arrays = dataset.load(on_progress)
     paths = contact_sheets(split_of(config, dataset, arrays), arrays, out / dataset.name)
     say(f"{len(paths)} contact sheets were written to {out / dataset.name}/")

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from episodica.classifier.class_folders import read_classes
 from episodica.classifier.options import LearnOptions, check_overrides
 from episodica.cli.overrides import Tokens, parse
 from episodica.cli.screen import INTERRUPTED, OK, app, complaints, screen
+from episodica.cli.stages import stages
 from episodica.engine.device import check_device, keep_freed_memory
 from episodica.errors import InputError, Interrupted
 
@@ -79,7 +79,7 @@ def learn(
         call = plan()
         _show(summary(call))
         try:
-            with stopping_gently(complaints.print) as stop, _bar() as on_event:
+            with stopping_gently(complaints.print) as stop, _progress() as on_event:
                 state = learn_session(folder, call, on_event, stop)
         except Interrupted:
             screen.print("Interrupted; everything is saved. Run the same command again to continue.")
@@ -99,25 +99,17 @@ def _show(settings: dict[str, Any]) -> None:
 
 
 @contextmanager
-def _bar() -> Iterator["OnEvent"]:
-    columns = (
-        TextColumn("[bold]{task.description}"),
-        BarColumn(bar_width=30),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(compact=True),
-    )
-    with Progress(*columns, console=screen, disable=not screen.is_terminal) as bar:
-        task = bar.add_task("preparing", total=None)
+def _progress() -> Iterator["OnEvent"]:
+    with stages(screen) as on_stage:
 
         def on_event(event: Mapping[str, Any]) -> None:
             match event["event"]:
                 case "reading":
-                    bar.update(task, description=event["what"], completed=event["done"], total=event["total"])
+                    on_stage(event["what"], event["done"], event["total"])
                 case "session" | "step":
-                    bar.update(task, description="learning", completed=event.get("step", 0), total=event["steps"])
+                    on_stage("learning", event.get("step", 0), event["steps"])
                 case "measuring":
-                    bar.update(task, description="measuring")
+                    on_stage("measuring", 0, None)
                 case "notice":
                     screen.print(f"[yellow]{escape(event['text'])}", soft_wrap=True)
 

@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
+from episodica.cli.stages import left
 from episodica.config import RunConfig
 from episodica.records.time_left import GridPosition, RunPosition
 
@@ -163,12 +164,3 @@ class Listener:
 
     def _say(self, text: str) -> None:
         self._bars.console.print(f"{self._label}  {text}", highlight=False, soft_wrap=True)
-
-
-def left(seconds: float | None) -> str:
-    """`12:07 left`; empty where it is not known."""
-    if seconds is None:
-        return ""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d} left" if hours else f"{minutes}:{rest:02d} left"

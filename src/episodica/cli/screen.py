@@ -1,13 +1,11 @@
 """What the command prints on, the codes it ends with, and how it words an error."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from errno import ENOSPC
 from importlib.metadata import version
 
 from cyclopts import App
 from rich.console import Console, ConsoleOptions, RenderableType
-from rich.progress import Progress as ProgressBar
 from rich.segment import Segment
 
 from episodica.errors import FolderInUse, InputError
@@ -64,10 +62,3 @@ def one_line(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}: {error.filename}; run the same command again to continue"
     return f"{type(error).__name__}: {error}"
-
-
-@contextmanager
-def reading_bar() -> Iterator[Callable[[str, int, int], None]]:
-    with ProgressBar(console=complaints, transient=True, disable=not complaints.is_terminal) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda what, done, total: bar.update(task, description=what, completed=done, total=total)

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from episodica.cli.progress_bars import ProgressBars, left
+from episodica.cli.progress_bars import ProgressBars
+from episodica.cli.stages import left
 from episodica.config import RunConfig
 
 OnEvent = Callable[[Mapping[str, Any]], None]
