@@ -8,7 +8,7 @@ import dataclasses
 import importlib
 import pkgutil
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from importlib.metadata import entry_points
 from inspect import get_annotations
@@ -43,6 +43,11 @@ class Component:
             if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
                 raise ValueError(f'{cls.kind} "{name}" is {known.__module__}.{known.__qualname__}: take another name')
             _components[cls.kind][name] = cls
+
+    @classmethod
+    def reaches(cls, settings: Mapping[str, Any]) -> str | None:
+        """What these settings open outside the folder of their config, before anything is trained."""
+        return None
 
     @classmethod
     def declared(cls, **fields: Any) -> Self:
@@ -106,9 +111,15 @@ def load_by_path(kind: str) -> Callable[[Callable[[str], None]], Callable[[str],
     return mark
 
 
+def is_path(kind: str, name: object) -> bool:
+    """Whether it is `package.module:Class`, where this kind allows that."""
+    discover()
+    return isinstance(name, str) and ":" in name and kind in _by_path
+
+
 def load_path(kind: str, name: object) -> None:
-    """Register what is named `package.module:Class`, where this kind allows that and it is not known yet."""
-    if isinstance(name, str) and ":" in name and name not in components(kind) and kind in _by_path:
+    """Register what is named `package.module:Class` and not known yet. This imports the module."""
+    if isinstance(name, str) and is_path(kind, name) and name not in components(kind):
         _by_path[kind](name)
 
 

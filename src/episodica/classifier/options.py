@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from PIL import Image
 
-from episodica.config import RunConfig, resolve
+from episodica.config import RunConfig, resolve_stored, trust
 from episodica.config.flat import nest
 from episodica.data.decode import Encoded
 from episodica.errors import InputError
@@ -164,7 +164,8 @@ def settings(
     least, most = EPOCHS
     flat["train.epochs"] = options.epochs or min(most, max(least, ceil(VIEWS * amount.images / epoch)))
     tree = nest({**flat, **given})
-    config = resolve({**tree, **{section: model[section] for section in FIXED if section in model}})
+    trust(tree)
+    config = resolve_stored({**tree, **{section: model[section] for section in FIXED if section in model}})
     if config.learner.name != "protonet":
         raise InputError(f"learner.name = {config.learner.name}: a model's classes are points; use protonet")
     return config

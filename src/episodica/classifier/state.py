@@ -10,7 +10,7 @@ from torch import Tensor
 
 from episodica.classifier.calibration import UNCALIBRATED, Calibration
 from episodica.classifier.recogniser import Recogniser
-from episodica.config import RunConfig, resolve
+from episodica.config import RunConfig, resolve_stored
 from episodica.config.sections import Section
 from episodica.errors import InputError
 
@@ -134,7 +134,7 @@ class ModelState(ABC):
 
     @cached_property
     def config(self) -> RunConfig:
-        return resolve(self.record.config)
+        return resolve_stored(self.record.config)
 
     @property
     def weights(self) -> Mapping[str, Tensor]:

@@ -8,12 +8,24 @@ from pydantic import BaseModel, ValidationError
 
 from episodica.config.sections import Section
 from episodica.config.tree import SECTION_KINDS, RunConfig
+from episodica.config.trust import require_trust, trust
 from episodica.errors import InputError, nearest
 from episodica.registry import components, load_path, settings_of
 
 
 def resolve(tree: Mapping[str, Any]) -> RunConfig:
-    """The whole config from a partial tree; everything wrong in it is said at once, each with its path."""
+    """The whole config from a partial tree of the user's; everything wrong is said at once, each with its path."""
+    trust(tree)
+    return _resolved(tree)
+
+
+def resolve_stored(tree: Mapping[str, Any]) -> RunConfig:
+    """The same for a tree from a folder: nothing is imported or opened that the user has not named."""
+    require_trust(tree)
+    return _resolved(tree)
+
+
+def _resolved(tree: Mapping[str, Any]) -> RunConfig:
     for section, kind in SECTION_KINDS.items():
         chosen = tree.get(section) if isinstance(tree, Mapping) else None
         load_path(kind, chosen.get("name") if isinstance(chosen, Mapping) else None)

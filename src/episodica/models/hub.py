@@ -8,7 +8,8 @@ are honoured.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field
 from functools import cached_property
@@ -57,10 +58,16 @@ class Hub(Backbone, name="hub"):
             )
         self.blocks[0].load_state_dict(Tower(found).state_dict())
 
+    @classmethod
+    def reaches(cls, settings: Mapping[str, Any]) -> str | None:
+        """A folder. An id is only looked up among the models that the user has downloaded."""
+        model = settings.get("model")
+        return model if isinstance(model, str) and _is_folder(model) else None
+
     @cached_property
     def _folder(self) -> Path:
         """Where its files are."""
-        if Path(self.model).is_dir():
+        if _is_folder(self.model):
             return Path(self.model)
         found = _in_the_cache(self.model)
         if found is None:
@@ -152,6 +159,10 @@ class Tower(Module):
         found = self.net(pixel_values=images, **self.options)
         vectors = found.last_hidden_state[:, 0] if self.takes_first_token else found.pooler_output
         return vectors.flatten(1)[:, :, None, None]
+
+
+def _is_folder(model: str) -> bool:
+    return os.path.isdir(model)  # noqa: PTH112 - the method fails where a name is too long
 
 
 def _sees_and_reads(model: nn.Module) -> bool:

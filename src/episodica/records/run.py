@@ -13,7 +13,7 @@ from typing import IO, Any, Self
 import numpy as np
 import yaml
 
-from episodica.config import RunConfig, resolve
+from episodica.config import RunConfig, resolve_stored
 from episodica.errors import InputError
 from episodica.files.door import Folder, Refused
 from episodica.files.lock import locked
@@ -209,7 +209,7 @@ def _end_of_lines(file: IO[bytes], end: int) -> int:
 
 def load_config(folder: Folder) -> RunConfig:
     try:
-        return resolve(parse_yaml(folder.read(CONFIG, MOST[CONFIG])))
+        return resolve_stored(parse_yaml(folder.read(CONFIG, MOST[CONFIG])))
     except Refused:
         raise
     except InputError as error:

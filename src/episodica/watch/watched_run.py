@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from episodica.config import Schedule, resolve
+from episodica.config import NotTrusted, Schedule, resolve_stored
 from episodica.config.flat import flatten
 from episodica.errors import InputError
 from episodica.files.parsing import ParseError, parse_json, parse_yaml
@@ -49,6 +49,7 @@ class WatchedRun:
         self._rows: dict[int, Session] = {}  # of results.json, for folders without events
         self._locked = self._let_go = False
         self._failure: str | None = None  # of ours, in showing it
+        self._not_planned: str | None = None  # why the config was left alone
 
     def refresh(self, now: float, wall: float, locked: bool) -> bool:
         """Look again, with the time on a clock that never jumps and on the wall; whether anything changed."""
@@ -92,7 +93,7 @@ class WatchedRun:
 
     def _read_config(self, path: Path) -> None:
         self.config = read_config(path)
-        self.planned = None
+        self.planned = self._not_planned = None
 
     def _read_results(self, path: Path) -> None:
         try:
@@ -132,7 +133,11 @@ class WatchedRun:
 
     def plan(self) -> None:
         """Work out the schedule from the config, which takes a moment."""
-        self.planned = schedule_of(self.config) or Schedule(self._tasks, 0)
+        try:
+            found = schedule_of(self.config)
+        except NotTrusted as error:
+            found, self._not_planned = None, str(error)
+        self.planned = found or Schedule(self._tasks, 0)
 
     @property
     def needs_plan(self) -> bool:
@@ -211,6 +216,8 @@ class WatchedRun:
             yield f"{self.events.damaged} damaged lines were skipped"
         if self._lines.too_long:
             yield f"{EVENTS} is longer than {MOST_LINES >> 20} MiB, and the rest is not read"
+        if self._not_planned is not None:
+            yield f"its schedule is not known: {self._not_planned}"
         if self._failure is not None:
             yield f"this run cannot be shown: {self._failure}"
 
@@ -224,7 +231,9 @@ class WatchedRun:
 def schedule_of(tree: Mapping[str, Any]) -> Schedule | None:
     """None for a config that this version does not understand."""
     try:
-        found = resolve(dict(tree)).schedule
+        found = resolve_stored(dict(tree)).schedule
+    except NotTrusted:
+        raise
     except (InputError, TypeError, ValueError):
         return None
     return found if found.sessions <= MOST_SESSIONS else None

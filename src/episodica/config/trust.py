@@ -1,0 +1,52 @@
+"""What a config that lies in a folder may reach: code and models of this machine only where the user has named them.
+
+A run or a model may come from a stranger, and its config can name a class to import or a folder to open. What the user
+writes on the command line, in Python or in a recipe is trusted from then on, in this process; and what the environment
+variable EPISODICA_TRUST lists, separated by commas, in every process.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from episodica.config.tree import DEFAULTS, SECTION_KINDS
+from episodica.errors import InputError
+from episodica.registry import components, is_path
+
+TRUST = "EPISODICA_TRUST"
+_named: set[str] = set()  # by the user
+
+
+class NotTrusted(InputError):
+    """A folder names something outside that the user has not named."""
+
+
+def trust(tree: Any) -> None:
+    """What a config reaches that the user wrote."""
+    _named.update(reach for _, reach in _reaches(tree))
+
+
+def require_trust(tree: Any) -> None:
+    """Refuse a config from a folder that reaches anything else than what the user has named."""
+    allowed = {*_named, *os.environ.get(TRUST, "").split(",")}
+    for section, reach in _reaches(tree):
+        if reach not in allowed:
+            raise NotTrusted(
+                f"{section} is {reach!r}, which lies outside this folder and may be anything: if you know it and want "
+                f"it opened or run, set {TRUST}={reach} and call again"
+            )
+
+
+def _reaches(tree: Any) -> Iterator[tuple[str, str]]:
+    """Each with the section that names it."""
+    for section, kind in SECTION_KINDS.items():
+        chosen = tree.get(section) if isinstance(tree, Mapping) else None
+        if not isinstance(chosen, Mapping):
+            continue
+        name = chosen.get("name", DEFAULTS[section])
+        if is_path(kind, name):
+            yield f"{section}.name", name
+        elif isinstance(name, str) and name in components(kind):
+            reach = components(kind)[name].reaches(chosen)
+            if reach is not None:
+                yield section, reach
