@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from episodica.classifier.state import ModelState, StateRecord
+from episodica.classifier.state import StateRecord
+from episodica.classifier.trained_state import TrainedState
 from episodica.config import NotTrusted, resolve, resolve_stored, trust
 from episodica.config.trust import TRUST
 from episodica.errors import InputError
@@ -70,7 +71,7 @@ def test_the_live_page_says_so(run: Folder) -> None:
 def test_a_model() -> None:
     record = StateRecord(config=HOSTILE, sessions=0, classes=())
     with pytest.raises(NotTrusted, match="lies outside this folder"):
-        ModelState("", record, {}, torch.empty(0)).recogniser()
+        TrainedState("", record, {}, torch.empty(0)).recogniser()
     assert_nothing_ran()
 
 
