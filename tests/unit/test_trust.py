@@ -61,7 +61,7 @@ def test_a_report_says_so(run: Folder) -> None:
 
 
 def test_the_live_page_says_so(run: Folder) -> None:
-    watched = WatchedRun(run.path, "run")
+    watched = WatchedRun(run, "run")
     watched.refresh(0.0, 0.0, locked=False)
     watched.plan()
     assert "EPISODICA_TRUST=planted:Net" in watched.detail()["notices"][-1]

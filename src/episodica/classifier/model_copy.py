@@ -7,6 +7,8 @@ together is checked when the copy is read, by the digests that every state has.
 from collections.abc import Mapping
 from pathlib import Path
 
+from episodica.classifier.state_files import OF_A_STATE, is_id
+from episodica.classifier.vault import is_image
 from episodica.files.door import Folder
 
 POINTER, STATES, IMAGES = "model.json", "states", "images"
@@ -18,11 +20,12 @@ Files = dict[tuple[str, ...], bytes]  # by the names of folders and file
 def read_model(path: Path) -> Files:
     """All files of both states; work in progress stays behind."""
     folder = Folder(path)
-    places = [(STATES, id) for id in (folder / STATES).folders()]
     files: Files = {(POINTER,): folder.read(POINTER, MOST)}
-    for place in (*places, (IMAGES,)):
-        inner = _inside(folder, place)
-        files |= {(*place, name): inner.read(name, MOST) for name in inner.files()}
+    for id in filter(is_id, (folder / STATES).folders()):
+        inner = folder / STATES / id
+        files |= {(STATES, id, name): inner.read(name, MOST) for name in inner.files() if name in OF_A_STATE}
+    images = folder / IMAGES
+    files |= {(IMAGES, name): images.read(name, MOST) for name in images.files() if is_image(name)}
     return files
 
 

@@ -17,6 +17,7 @@ from episodica.files.parsing import parse_json
 
 RECORD, CHECKSUMS = "state.json", "checksums.json"
 MOST = {RECORD: 2**26, CHECKSUMS: 2**12}  # bytes
+OF_A_STATE = {*MOST, *TrainedState.FILES}
 
 
 class _Damaged(Exception):

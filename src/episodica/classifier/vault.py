@@ -54,6 +54,10 @@ class Vault:
         """Remove other images; what has no name of ours stays."""
         wanted = set(digests)
         for entry in self.folder.entries():
-            digest = entry.name.removesuffix(ENDING)
-            if entry.name != digest and is_digest(digest) and digest not in wanted:
+            if is_image(entry.name) and entry.name.removesuffix(ENDING) not in wanted:
                 self.folder.remove_tree(entry.name)
+
+
+def is_image(name: str) -> bool:
+    """Whether a file of this name is ours."""
+    return name.endswith(ENDING) and is_digest(name.removesuffix(ENDING))

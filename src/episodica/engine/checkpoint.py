@@ -23,6 +23,7 @@ from episodica.errors import InputError
 from episodica.files.digest import digest_of
 from episodica.files.door import Folder, Refused
 from episodica.files.parsing import parse_json
+from episodica.learners.learner import Learner
 
 MOST_RECORD, MOST_TENSORS = 2**28, 2**33  # bytes that are read
 _NAME = re.compile(r"\d{3,}-(\d{8,}|end)\.(json|safetensors)", re.ASCII)
@@ -129,8 +130,29 @@ def restore_module(prefix: str, module: nn.Module, tensors: Mapping[str, Tensor]
     saved = _under(prefix, tensors)
     for name, tensor in module.state_dict(keep_vars=True).items():
         if name in saved and tensor.shape != saved[name].shape:
+            if tensor.numel() and tensor.shape[1:] != saved[name].shape[1:]:
+                raise _misfit(prefix, f"{name} is {list(saved[name].shape)} and must be {list(tensor.shape)}")
             tensor.data = torch.empty_like(saved[name], device=tensor.device)
-    module.load_state_dict(saved)
+    try:
+        module.load_state_dict(saved)
+    except RuntimeError as error:
+        raise _misfit(prefix, " ".join(str(error).split())[:300]) from None
+
+
+def require_fit(learner: Learner, size: int) -> None:
+    """Refuse weights from a file that cannot embed an image: shapes that fit one by one may not fit each other."""
+    try:
+        with torch.no_grad():
+            learner.embed(torch.zeros(1, 3, size, size))
+    except RuntimeError as error:
+        raise _misfit("learner", str(error).partition("\n")[0]) from None
+
+
+def _misfit(what: str, why: str) -> InputError:
+    return InputError(
+        f"the saved tensors of the {what} do not fit together with its config ({why}): they are damaged or from "
+        "elsewhere; restore the folder from a copy"
+    )
 
 
 def optimizer_tensors(optimizer: Optimizer) -> dict[str, Tensor]:
@@ -141,10 +163,15 @@ def optimizer_tensors(optimizer: Optimizer) -> dict[str, Tensor]:
 def restore_optimizer(optimizer: Optimizer, tensors: Mapping[str, Tensor]) -> None:
     """Each slot takes the memory format of its parameter, which fused kernels rely on."""
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    places = {str(place): parameter for place, parameter in enumerate(parameters)}
     state: dict[int, dict[str, Tensor]] = {}
     for name, tensor in _under("optimizer", tensors).items():
-        index, key = name.split(".")
-        like = parameters[int(index)]
+        index, _, key = name.partition(".")
+        if index not in places:
+            raise _misfit("optimizer", f"there is no parameter for {name}")
+        like = places[index]
+        if tensor.ndim and tensor.shape != like.shape:
+            raise _misfit("optimizer", f"{name} is {list(tensor.shape)} and must be {list(like.shape)}")
         slot = torch.empty_like(like).copy_(tensor) if tensor.shape == like.shape else tensor
         state.setdefault(int(index), {})[key] = slot
     optimizer.load_state_dict({**optimizer.state_dict(), "state": state})

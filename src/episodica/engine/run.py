@@ -11,7 +11,7 @@ from types import FrameType
 import torch
 
 from episodica.config import RunConfig
-from episodica.engine.checkpoint import Checkpoints, restore_module
+from episodica.engine.checkpoint import Checkpoints, require_fit, restore_module
 from episodica.engine.device import computing, describe_environment, reduced_precision
 from episodica.engine.experiment import Experiment, load_experiment, new_learner
 from episodica.engine.fused.accelerate import accelerate
@@ -79,9 +79,11 @@ def load_learner(folder: str | Path | Folder, session: int | None = None) -> Lea
     done = checkpoints.sessions()
     if not done or session not in (None, *done):
         raise InputError(f"{folder} has finished {len(done)} sessions: there is no session {session or 1} to load")
-    learner = new_learner(load_config(folder), torch.device("cpu"), pretrained=False)
+    config = load_config(folder)
+    learner = new_learner(config, torch.device("cpu"), pretrained=False)
     restore_module("learner", learner, checkpoints.at_end_of((session or done[-1]) - 1))
-    return learner.eval()
+    require_fit(learner.eval(), config.image_size)
+    return learner
 
 
 @contextmanager

@@ -177,6 +177,12 @@ class Folder:
     def write_json(self, name: str, value: Any) -> None:
         self.write_text(name, json.dumps(value, indent=2) + "\n")
 
+    def rename(self, name: str, new: str) -> None:
+        """Within the folder; what had the new name is gone."""
+        component(new)
+        with self._opened() as number, self._file(number, name):
+            os.replace(component(name), new, src_dir_fd=number, dst_dir_fd=number)
+
     def remove(self, name: str) -> None:
         """A file, or a link itself. Nothing happens where nothing has the name."""
         component(name)

@@ -64,7 +64,7 @@ def receive(piece: Piece, folder: Path) -> None:
     with place.open_to_continue(part) as file:
         file.write(piece.content)
     if piece.last:
-        (place.path / part).replace(place.path / name)
+        place.rename(part, name)
 
 
 def _place(folder: Path, name: str) -> tuple[Folder, str]:
@@ -85,10 +85,13 @@ def keep_only(names: Collection[str], folder: Path) -> None:
 
 
 def own_folder(out: Path) -> Path:
-    """Where a process that does not see `out` keeps what it computes for it."""
-    return Path(gettempdir()) / f"episodica-{blake2b(bytes(out), digest_size=6).hexdigest()}"
+    """Where a process that does not see `out` keeps what it computes for it; nobody else can enter it."""
+    own = Folder(Path(gettempdir())) / f"episodica-{blake2b(bytes(out), digest_size=6).hexdigest()}"
+    own.make_private()  # others can write beside it, and know its name
+    return own.path
 
 
 def progress(folder: Path) -> str:
     """The name of the last checkpoint, which says how far a run has come; empty where there is none."""
-    return max((path.stem for path in folder.glob("checkpoints/*.json")), default="")
+    names = (Folder(folder) / "checkpoints").files("*.json")
+    return max((name.removesuffix(".json") for name in names), default="")

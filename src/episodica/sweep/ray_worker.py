@@ -1,7 +1,6 @@
 """The side of a Ray cluster on which runs are computed: one process a run, which ends with it."""
 
 import os
-import shutil
 import socket
 import time
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from episodica.config import RunConfig, resolve
 from episodica.engine.device import keep_freed_memory
 from episodica.errors import Interrupted
 from episodica.files.atomic import remove_leftovers
+from episodica.files.door import Folder
 from episodica.sweep.executor import Outcome, Verdict
 from episodica.sweep.folder_sync import Piece, Sender, own_folder, progress, receive
 from episodica.sweep.in_turn import InTurn
@@ -117,7 +117,7 @@ def _run_on_own_disk(order: Order, config: RunConfig, line: Line) -> Outcome:
     sender = Sender(folder)
     given = [Piece(*piece) for piece in order.pieces]
     if _progress_of(given) >= progress(folder):
-        shutil.rmtree(folder, ignore_errors=True)
+        Folder(out).remove_tree(config.run_id)
         for piece in given:
             receive(piece, folder)
         sender.is_up_to_date()
@@ -136,7 +136,7 @@ def _run_on_own_disk(order: Order, config: RunConfig, line: Line) -> Outcome:
     send()
     line.say(("names", list(sender.files())))
     line.arrived()
-    shutil.rmtree(folder, ignore_errors=True)
+    Folder(out).remove_tree(config.run_id)
     with suppress(OSError):  # other runs are still there
         out.rmdir()
     return outcome

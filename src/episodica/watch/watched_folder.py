@@ -12,6 +12,9 @@ from typing import Any, TypeVar
 
 from episodica.config import NOT_IN_THE_NUMBERS
 from episodica.config.flat import flatten
+from episodica.files.door import Folder, Refused
+from episodica.files.lock import LOCK
+from episodica.records.run import CONFIG, EVENTS
 from episodica.watch.tail import Stamp
 from episodica.watch.watched_run import WatchedRun
 
@@ -22,18 +25,18 @@ BETWEEN_SEARCHES = 3.0  # seconds; looking into known runs is cheaper than searc
 READING, PLANNING = 0.4, 0.1  # seconds spent on new runs and on schedules in one look, so that every look is quick
 
 
-def run_folders(root: Path, depth: int = DEPTH) -> Iterator[Path]:
+def run_folders(root: Folder, depth: int = DEPTH) -> Iterator[Folder]:
     """Folders with a config.yaml. Links are not followed: what lies elsewhere is not below `root`."""
     try:
-        entries = list(os.scandir(root))
-    except OSError:
+        entries = root.entries()
+    except (OSError, Refused):
         return
-    if any(entry.name == "config.yaml" for entry in entries):
+    if any(entry.name == CONFIG for entry in entries):
         yield root
         return
-    for entry in sorted(entries, key=lambda entry: entry.name):
-        if depth and not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False):
-            yield from run_folders(Path(entry.path), depth - 1)
+    for entry in entries:
+        if depth and not entry.name.startswith(".") and entry.is_folder:
+            yield from run_folders(root / entry.name, depth - 1)
 
 
 def held_locks(table: Path = Path("/proc/locks")) -> frozenset[tuple[int, int]]:
@@ -53,14 +56,14 @@ def held_locks(table: Path = Path("/proc/locks")) -> frozenset[tuple[int, int]]:
     return frozenset(held)
 
 
-def is_locked(folder: Path, held: frozenset[tuple[int, int]]) -> bool:
+def is_locked(folder: Folder, held: frozenset[tuple[int, int]]) -> bool:
     if not held:
         return False
     try:
-        lock = (folder / ".lock").lstat()
-    except OSError:
+        lock = folder.status(LOCK)
+    except (OSError, Refused):
         return False
-    return (lock.st_dev, lock.st_ino) in held
+    return lock is not None and (lock.st_dev, lock.st_ino) in held
 
 
 def alone(run: WatchedRun, work: Callable[[WatchedRun], T]) -> T:
@@ -81,7 +84,7 @@ def set_apart(runs: Mapping[str, WatchedRun]) -> dict[str, list[str]]:
     peers: dict[tuple[str, ...], list[str]] = defaultdict(list)
     flat = {key: flatten(run.config) for key, run in runs.items()}
     for key, own in flat.items():
-        peers[str(runs[key].folder.parent), str(own.get("method.name")), str(own.get("data.name"))].append(key)
+        peers[str(runs[key].folder.path.parent), str(own.get("method.name")), str(own.get("data.name"))].append(key)
     apart = {}
     for group in peers.values():
         values: dict[str, set[str]] = defaultdict(set)
@@ -94,8 +97,8 @@ def set_apart(runs: Mapping[str, WatchedRun]) -> dict[str, list[str]]:
     return apart
 
 
-def _touched(folder: Path) -> int:
-    stamp = Stamp.of(folder / "events.jsonl")
+def _touched(folder: Folder) -> int:
+    stamp = Stamp.of(folder, EVENTS)
     return stamp.changed if stamp else 0
 
 
@@ -163,8 +166,8 @@ class WatchedFolder:
 
     def _search(self) -> None:
         found = {}
-        for folder in run_folders(self.root):
-            name = folder.relative_to(self.root).as_posix() if folder != self.root else folder.resolve().name
+        for folder in run_folders(Folder(self.root)):
+            name = "/".join(folder.inner) or self.root.resolve().name
             found[blake2b(os.fsencode(name), digest_size=6).hexdigest()] = (folder, name)
         for key in self._runs.keys() - found.keys():
             del self._runs[key]

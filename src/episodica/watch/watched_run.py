@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator, Mapping
 from math import isfinite
-from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import ValidationError
@@ -11,23 +10,24 @@ from pydantic import ValidationError
 from episodica.config import NotTrusted, Schedule, resolve_stored
 from episodica.config.flat import flatten
 from episodica.errors import InputError
-from episodica.files.parsing import ParseError, parse_json, parse_yaml
+from episodica.files.door import Folder
+from episodica.files.parsing import parse_json, parse_yaml
 from episodica.records.results import Session
-from episodica.records.run import ERROR_LOG, EVENTS
+from episodica.records.run import CONFIG, ERROR_LOG, EVENTS, MOST, RESULTS
 from episodica.records.time_left import MOST_SESSIONS, finite_result
 from episodica.watch.run_events import RunEvents
-from episodica.watch.tail import MOST_LINES, Lines, Stamp, read_some
+from episodica.watch.tail import MOST_LINES, Lines, Stamp
 
 State = Literal["running", "finished", "interrupted", "failed", "waiting"]
 STILL = 60.0  # seconds without a movement after which a run whose lock we cannot see counts as stopped
-MOST_CONFIG, MOST_RESULTS, MOST_ERROR = 1 << 16, 1 << 24, 1 << 13  # bytes
+MOST_RESULTS, MOST_ERROR = 1 << 24, 1 << 13  # bytes
 
 
-def read_config(path: Path) -> dict[str, Any]:
+def read_config(folder: Folder) -> dict[str, Any]:
     """The config as it is written, understood or not; nothing where it is not like what we write."""
     try:
-        tree = parse_yaml(read_some(path, MOST_CONFIG))
-    except (OSError, ParseError):
+        tree = parse_yaml(folder.read(CONFIG, MOST[CONFIG]))
+    except (OSError, InputError):
         return {}
     return tree if isinstance(tree, dict) else {}
 
@@ -35,7 +35,7 @@ def read_config(path: Path) -> dict[str, Any]:
 class WatchedRun:
     """Everything that the page shows of a run."""
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, folder: Folder, name: str) -> None:
         self.folder, self.name = folder, name
         self.events = RunEvents()
         self.config: dict[str, Any] = {}
@@ -43,7 +43,7 @@ class WatchedRun:
         self.state: State = "waiting"
         self.moved = float("-inf")  # when, on the clock of `refresh`
         self.changed = 0.0  # when, as seconds since 1970
-        self._lines = Lines(folder / "events.jsonl")
+        self._lines = Lines(folder, EVENTS)
         self._stamps: dict[str, Stamp | None] = {}
         self._status: str | None = None
         self._rows: dict[int, Session] = {}  # of results.json, for folders without events
@@ -56,9 +56,9 @@ class WatchedRun:
         before, moved = self.state, self._read_events()
         changed = [
             moved,
-            self._when_changed("config.yaml", self._read_config),
-            self._when_changed("results.json", self._read_results),
-            self._when_changed(ERROR_LOG, lambda path: None),
+            self._when_changed(CONFIG, self._read_config),
+            self._when_changed(RESULTS, self._read_results),
+            self._when_changed(ERROR_LOG, lambda: None),
         ]
         if any(changed):
             self._failure = None
@@ -83,21 +83,21 @@ class WatchedRun:
         return anew or bool(lines)
 
     def _when_changed(self, name: str, read: Any) -> bool:
-        stamp = Stamp.of(self.folder / name)
+        stamp = Stamp.of(self.folder, name)
         if name in self._stamps and stamp == self._stamps[name]:
             return False
         appeared = stamp is not None or name in self._stamps
         self._stamps[name] = stamp
-        read(self.folder / name)
+        read()
         return appeared
 
-    def _read_config(self, path: Path) -> None:
-        self.config = read_config(path)
+    def _read_config(self) -> None:
+        self.config = read_config(self.folder)
         self.planned = self._not_planned = None
 
-    def _read_results(self, path: Path) -> None:
+    def _read_results(self) -> None:
         try:
-            found = parse_json(read_some(path, MOST_RESULTS))
+            found = parse_json(self.folder.read(RESULTS, MOST_RESULTS))
             rows = [finite_result(row) for row in found["sessions"][:MOST_SESSIONS]]
             self._status, self._rows = str(found["status"]), {row.session: row for row in rows}
         except (OSError, ValueError, KeyError, TypeError, ValidationError):
@@ -114,7 +114,7 @@ class WatchedRun:
             return "finished"
         if self._locked:
             return "running"
-        events, results = self._lines.stamp, self._stamps["results.json"]
+        events, results = self._lines.stamp, self._stamps[RESULTS]
         ended = self._let_go or (
             self._status in ("interrupted", "failed")
             and events is not None
@@ -223,8 +223,8 @@ class WatchedRun:
 
     def _error(self) -> str | None:
         try:
-            return read_some(self.folder / ERROR_LOG, MOST_ERROR, last=True).decode("utf-8", "replace")
-        except OSError:
+            return self.folder.read_end(ERROR_LOG, MOST_ERROR).decode("utf-8", "replace")
+        except (OSError, InputError):
             return None
 
 

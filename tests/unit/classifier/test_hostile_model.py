@@ -74,9 +74,12 @@ def test_what_lies_beside_a_model_is_not_copied_with_it(model, victim, tmp_path)
     plant("link to a folder", model.path / "images" / "inner", victim)
     plant("link to a file", model.path / "notes.txt", victim)
     (model.path / "states" / "more.txt").write_text("more")
+    (model.path / "states" / "more").mkdir()
+    for place in ("images", "states/more", f"states/{model.state().id}"):
+        (model.path / place / "more.txt").write_text("more")
     FewShotClassifier.load(model.path).save(tmp_path / "copy")
     found = {path.name for path in (tmp_path / "copy").rglob("*")}
-    assert not found & {"inner", "notes.txt", "more.txt", "config.yaml"}
+    assert not found & {"inner", "notes.txt", "more.txt", "more", "config.yaml"}
     assert ModelFolder(tmp_path / "copy").state().record == model.state().record
     assert ModelFolder(tmp_path / "copy").undo().record.names == ["ibis", "heron"]
 

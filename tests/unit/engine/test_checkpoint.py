@@ -13,6 +13,7 @@ from episodica.engine.checkpoint import (
     Checkpoints,
     module_tensors,
     optimizer_tensors,
+    require_fit,
     restore_module,
     restore_optimizer,
 )
@@ -246,3 +247,36 @@ def test_tensors_that_are_none_are_told_in_a_sentence(tmp_path, kind):
     assert last is not None
     with pytest.raises(InputError, match="holds no tensors"):
         checkpoints.tensors(last)
+
+
+HOSTILE = {
+    "another width": lambda name, tensor: {name: tensor[:, :1]},
+    "other dimensions": lambda name, tensor: {name: tensor.flatten()},
+    "no numbers": lambda name, tensor: {name: tensor[:, :0]},
+    "nothing": lambda name, tensor: {},
+    "more": lambda name, tensor: {name: tensor, "learner.more": tensor},
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_tensors_of_another_module_are_refused_in_a_sentence(learner, case):
+    tensors = module_tensors("learner", learner)
+    name = next(name for name, tensor in tensors.items() if tensor.ndim == 4)
+    tensor = tensors.pop(name)
+    with pytest.raises(InputError, match="do not fit together") as caught:
+        restore_module("learner", learner, tensors | HOSTILE[case](name, tensor))
+    assert "\n" not in str(caught.value)
+
+
+def test_tensors_that_do_not_fit_each_other_are_refused(learner):
+    tensors = module_tensors("learner", learner)
+    name = next(name for name, tensor in tensors.items() if tensor.ndim == 4)
+    restore_module("learner", learner, {**tensors, name: tensors[name][:2]})
+    with pytest.raises(InputError, match="do not fit together"):
+        require_fit(learner.eval(), 16)
+
+
+@pytest.mark.parametrize("name", ["99.exp_avg", "x.exp_avg", "-1.step", "0", "9" * 5_000, "0.exp_avg"])
+def test_the_state_of_another_optimiser_is_refused(learner, name):
+    with pytest.raises(InputError, match="do not fit together"):
+        restore_optimizer(adam(learner), {f"optimizer.{name}": torch.zeros(2, 2)})

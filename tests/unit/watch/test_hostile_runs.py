@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from episodica.files.door import Folder
 from episodica.records.time_left import MOST_SESSIONS
 from episodica.watch import tail, watched_run
 from episodica.watch.app import to_json
@@ -117,7 +118,7 @@ def test_a_log_of_400_mb_is_read_piece_by_piece_and_not_to_its_end(
     path.write_bytes(line * 1_000)
     with path.open("r+b") as file:
         file.truncate(400_000_000)
-    lines, looks, most = Lines(path), 0, 0
+    lines, looks, most = Lines(Folder(path.parent), path.name), 0, 0
     monkeypatch.setattr(tail, "MOST_LINES", 16 * tail.BLOCK)
     while not lines.too_long and looks < 100:
         _, found = lines.fresh()
@@ -133,7 +134,7 @@ def test_pieces_are_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     path = tmp_path / "events.jsonl"
     whole = [b"%d" % n for n in range(1_000)]
     path.write_bytes(b"\n".join(whole) + b"\n")
-    lines = Lines(path)
+    lines = Lines(Folder(path.parent), path.name)
     found = [line for _ in range(100) for line in lines.fresh()[1]]
     assert found == whole
 

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from episodica.files.door import Folder
 from episodica.watch import tail
-from episodica.watch.tail import Lines, open_plain, read_some
+from episodica.watch.tail import Lines
 
 
 def whole_lines(path: Path) -> list[bytes]:
@@ -25,7 +26,7 @@ def test_following_equals_reading_everything_again(happenings):
     fresh_number = count()
     with TemporaryDirectory() as folder:
         path = Path(folder) / "events.jsonl"
-        lines, known = Lines(path), []
+        lines, known = Lines(Folder(path.parent), path.name), []
         for what, n in [*happenings, ("look", 0)]:
             data = path.read_bytes() if path.exists() else b""
             more = b"".join(b"line %d\n" % next(fresh_number) for _ in range(n))
@@ -51,7 +52,7 @@ def test_following_equals_reading_everything_again(happenings):
 def test_an_unfinished_line_waits(tmp_path):
     path = tmp_path / "events.jsonl"
     path.write_bytes(b"one\ntw")
-    lines = Lines(path)
+    lines = Lines(Folder(path.parent), path.name)
     assert lines.fresh() == (False, [b"one"])
     assert lines.fresh() == (False, [])
     path.write_bytes(b"one\ntwo\n")
@@ -61,7 +62,7 @@ def test_an_unfinished_line_waits(tmp_path):
 def test_a_log_that_was_cut_and_has_grown_past_our_place_is_read_anew(tmp_path):
     path = tmp_path / "events.jsonl"
     path.write_bytes(b"a 1\nb 1\nc 1\n")
-    lines = Lines(path)
+    lines = Lines(Folder(path.parent), path.name)
     lines.fresh()
     path.write_bytes(b"a 1\nb 2\nc 2\nd 2\n")
     assert lines.fresh() == (True, [b"a 1", b"b 2", b"c 2", b"d 2"])
@@ -71,27 +72,26 @@ def test_more_than_a_block(tmp_path, monkeypatch):
     monkeypatch.setattr(tail, "BLOCK", 16)
     path = tmp_path / "events.jsonl"
     path.write_bytes(b"".join(b"line %d\n" % n for n in range(40)))
-    assert Lines(path).fresh() == (False, whole_lines(path))
+    assert Lines(Folder(path.parent), path.name).fresh() == (False, whole_lines(path))
 
 
 def test_a_line_without_end_does_not_fill_the_memory_nor_hide_what_follows(tmp_path, monkeypatch):
     monkeypatch.setattr(tail, "BLOCK", 16)
     path = tmp_path / "events.jsonl"
     path.write_bytes(b"x" * 100 + b"\nnext\n")
-    assert Lines(path).fresh()[1][-1] == b"next"
+    assert Lines(Folder(path.parent), path.name).fresh()[1][-1] == b"next"
 
 
 @pytest.mark.parametrize("make", [lambda p: p.symlink_to("/etc/passwd"), os.mkfifo, lambda p: p.mkdir()])
 def test_links_pipes_and_folders_are_not_read(tmp_path, make):
     path = tmp_path / "events.jsonl"
     make(path)
-    with pytest.raises(OSError):
-        open_plain(path)
-    assert Lines(path).fresh() == (False, [])
+    assert Lines(Folder(path.parent), path.name).fresh() == (False, [])
 
 
-def test_the_beginning_and_the_end_of_a_file(tmp_path):
-    (tmp_path / "a").write_bytes(b"0123456789")
-    assert read_some(tmp_path / "a", 3) == b"012"
-    assert read_some(tmp_path / "a", 3, last=True) == b"789"
-    assert read_some(tmp_path / "a", 30, last=True) == b"0123456789"
+def test_no_folder_on_the_way_is_a_link(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "events.jsonl").write_bytes(b"secret\n")
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "run").symlink_to(tmp_path / "elsewhere")
+    assert Lines(Folder(tmp_path / "runs") / "run", "events.jsonl").fresh() == (False, [])

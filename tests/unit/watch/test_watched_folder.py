@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
+from episodica.files.door import Folder
 from episodica.watch import watched_folder
 from episodica.watch.watched_folder import WatchedFolder, held_locks, is_locked, run_folders
 from unit.watch.fake_run import FakeRun
@@ -45,7 +46,7 @@ def test_the_folder_itself_may_be_a_run(tmp_path):
 
 
 def test_nothing_there_is_no_error(tmp_path):
-    assert list(run_folders(tmp_path / "nowhere")) == []
+    assert list(run_folders(Folder(tmp_path / "nowhere"))) == []
     runs = WatchedFolder(tmp_path / "nowhere")
     runs.refresh()
     assert runs.since(0).runs == []
@@ -96,8 +97,8 @@ def test_runs_are_told_apart_by_what_differs_among_their_like(tmp_path, runs):
 def test_a_held_lock_is_seen_without_being_touched(tmp_path):
     lock = FileLock(tmp_path / ".lock")
     with lock:
-        assert is_locked(tmp_path, held_locks())
-    assert not is_locked(tmp_path, held_locks())
+        assert is_locked(Folder(tmp_path), held_locks())
+    assert not is_locked(Folder(tmp_path), held_locks())
 
 
 def test_a_table_of_locks_that_is_missing_or_strange(tmp_path):

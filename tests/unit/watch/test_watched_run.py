@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from episodica.config import Schedule
+from episodica.files.door import Folder
 from episodica.watch.watched_run import STILL, WatchedRun, schedule_of
 from unit.watch.fake_run import FakeRun
 
@@ -15,7 +16,7 @@ DAYS_LATER = 1e6
 
 def look(folder, now=0.0, wall=4e9, locked=False) -> WatchedRun:
     """By default long after the folder was written."""
-    run = WatchedRun(folder, folder.name)
+    run = WatchedRun(Folder(folder), folder.name)
     run.refresh(now, wall, locked)
     return run
 
