@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 
 from e2e.conftest import Command, wait_for
-from episodica.classifier.class_folders import read_classes
+from episodica.classifier.incoming.read import read_classes
 from episodica.classifier.learn import learn
 from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.options import LearnOptions
@@ -50,7 +50,9 @@ def learned(images: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = ModelFolder(tmp_path_factory.mktemp("learned") / "model")
     overrides = {"train.episodes": 4, "threads": 1, "device": "cpu", "kernels": "torch", "data.size": SIZE}
     with folder.writing():
-        call = plan_call(folder, read_classes(images / "first"), LearnOptions(keep=8, epochs=2, overrides=overrides))
+        call = plan_call(
+            folder, read_classes(images / "first").classes, LearnOptions(keep=8, epochs=2, overrides=overrides)
+        )
         learn(folder, call, lambda event: None)
     return folder.path
 

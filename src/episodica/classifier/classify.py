@@ -10,7 +10,8 @@ import numpy as np
 import torch
 
 from episodica.classifier.recogniser import Answer, Recogniser
-from episodica.data.decode import Unreadable, decode_in_parallel, is_image_file
+from episodica.data.decode import Unreadable, decode_in_parallel
+from episodica.data.image_formats import is_image_file, is_unread_image_file
 from episodica.data.pictures import Picture, encoded
 from episodica.errors import InputError
 
@@ -39,7 +40,7 @@ def image_files(places: Iterable[Path]) -> list[Path]:
     found: list[Path] = []
     for place in places:
         if place.is_dir():
-            inside = sorted(path for path in place.rglob("*") if is_image_file(path) and path.is_file())
+            inside = sorted(path for path in place.rglob("*") if _is_image(path) and path.is_file())
             if not inside:
                 raise InputError(f"{place} holds no image: name a folder that does, or the files")
             found += inside
@@ -51,6 +52,11 @@ def image_files(places: Iterable[Path]) -> list[Path]:
         else:
             found.append(place)
     return found
+
+
+def _is_image(path: Path) -> bool:
+    """Also of a kind that is not read: it is answered with the reason."""
+    return is_image_file(path) or is_unread_image_file(path)
 
 
 def answer_each(recogniser: Recogniser, images: Sequence[Picture]) -> Iterator[Answered]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from episodica.classifier.class_folders import class_name
+from episodica.classifier.class_names import class_name
 from episodica.errors import InputError
 
 Labels = Sequence[Any] | np.ndarray | Tensor

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 
 from cyclopts import Parameter
 
-from episodica.classifier.class_folders import read_classes
+from episodica.cli.bringing import read_images, say_left_out
 from episodica.cli.learn import Model
 from episodica.cli.screen import FAILED, OK, app, complaints, screen
 from episodica.cli.stages import stages
@@ -50,9 +50,10 @@ def classify(
 
     recogniser = ModelFolder(model).state().recogniser()
     if support is not None:
-        classes = read_classes(support)
+        examples = read_images(support)
+        say_left_out(examples)
         recogniser = recogniser.only(
-            {name: recogniser.embed(stacked(paths, recogniser.image_size)) for name, paths in classes.items()}
+            {name: recogniser.embed(stacked(paths, recogniser.image_size)) for name, paths in examples.classes.items()}
         )
     if unknown_rate is not None:
         recogniser = recogniser.rejecting(unknown_rate)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from episodica.classifier.class_folders import class_name
+from episodica.classifier.class_names import class_name
 from episodica.cli.learn import Model, Wait
 from episodica.cli.screen import OK, app, screen
 from episodica.files.foreign_text import printable

@@ -10,8 +10,8 @@ from cyclopts import Parameter
 from rich.markup import escape
 from rich.table import Table
 
-from episodica.classifier.class_folders import read_classes
 from episodica.classifier.options import LearnOptions, check_overrides
+from episodica.cli.bringing import Strict, read_images, say_left_out
 from episodica.cli.overrides import Tokens, parse
 from episodica.cli.screen import INTERRUPTED, OK, app, complaints, screen
 from episodica.cli.stages import stages
@@ -28,7 +28,9 @@ Model = Annotated[Path, Parameter(help="folder of the model")]
 @app.command(usage="Usage: episodica learn MODEL IMAGES [OPTIONS] [--key.path VALUE ...]")
 def learn(
     model: Annotated[Path, Parameter(help="folder of the model; made where there is none")],
-    images: Annotated[Path, Parameter(help="folder with one sub-folder of images for each class")],
+    images: Annotated[
+        Path, Parameter(help="folder with one sub-folder of images for each class, or a CSV file of paths and labels")
+    ],
     /,
     *tokens: Tokens,
     base: Annotated[
@@ -47,6 +49,7 @@ def learn(
         int, Parameter(help="classes of the first call that are not trained on, to measure with; at least 2")
     ] = 0,
     threads: Annotated[int | None, Parameter(help="CPU threads; default: all cores")] = None,
+    strict: Strict = False,
     wait: Wait = False,
 ) -> int:
     """Learn the classes in IMAGES: the first call makes MODEL, each later one adds classes to it.
@@ -63,7 +66,7 @@ def learn(
     options = LearnOptions(keep, budget, method, existing, epochs, unseen, overrides)
     config = check_overrides(options, first=base is None and not (model / "model.json").exists())
     check_device(config.device, config.precision)
-    arriving = read_classes(images, model)
+    arriving = read_images(images, model, strict=strict)
     from episodica.classifier.learn import learn as learn_session
     from episodica.classifier.model_folder import ModelFolder
     from episodica.classifier.plan import plan_call, summary
@@ -72,7 +75,7 @@ def learn(
 
     keep_freed_memory()
     folder = ModelFolder(model)
-    plan = partial(plan_call, folder, arriving, options, ModelFolder(base) if base else None)
+    plan = partial(plan_call, folder, arriving.classes, options, ModelFolder(base) if base else None)
     if not folder.exists:
         plan()  # what is refused leaves no folder behind
     with folder.writing(wait=wait):
@@ -86,6 +89,7 @@ def learn(
             return INTERRUPTED
     for sentence in ability(state):
         screen.print(escape(sentence), soft_wrap=True)
+    say_left_out(arriving)
     return OK
 
 

@@ -6,19 +6,19 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from io import BytesIO
 from pathlib import Path
 from threading import RLock
 
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 from PIL.Image import Resampling
+from PIL.JpegImagePlugin import JpegImageFile
 
-from episodica.data.image_limits import TooMuch, check_declared, check_pixels
+from episodica.data.image_formats import FORMATS, NotInstalled, open_encoded
+from episodica.data.image_limits import TooMuch, check_declared, check_pixels, is_reducible
 
-FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
-IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"})
 MAX_PIXELS = 64_000_000
+MAX_REDUCED_PIXELS = 256_000_000  # of a JPEG that is decoded at a fraction of its size
 MAX_BYTES = 256_000_000
 
 AHEAD = 256  # images decoded before the first of them is taken
@@ -43,11 +43,6 @@ class Unreadable(ValueError):
 
 class _Refused(Exception):
     """The reason, from where the name is not known."""
-
-
-def is_image_file(path: Path) -> bool:
-    """Whether a file in a folder is meant as an image, by its name; hidden files and what macOS leaves are not."""
-    return path.suffix.lower() in IMAGE_SUFFIXES and not path.name.startswith(".") and "__MACOSX" not in path.parts
 
 
 @contextmanager
@@ -95,6 +90,7 @@ def decode(
     Bicubic with antialiasing: sharper than bilinear, and at the hard edges of drawings it rings less than Lanczos.
     An image of that size already keeps every pixel. Colour profiles are not applied. `quickly` decodes a JPEG that is
     much larger at a half, a quarter or an eighth of its size: several times as fast, and a few levels of 255 different.
+    So is a JPEG with more than `max_pixels`, which for all others is the limit.
     """
     called = name or (str(image) if isinstance(image, Path) else "image")
     with _silence():
@@ -105,7 +101,7 @@ def _decode(image: Encoded, size: int, name: str, max_pixels: int = MAX_PIXELS, 
     if isinstance(image, np.ndarray) and image.dtype == np.uint8 and image.shape == (size, size, 3):
         return image.copy()
     try:
-        picture = _rgb(_picture(image, max_pixels, DRAFT * size if quickly else None))
+        picture = _rgb(_picture(image, max_pixels, DRAFT * size, quickly=quickly))
     except Exception as error:  # Pillow's readers let through whatever their parsing stumbles over
         raise Unreadable(name, _reason(error)) from error
     side = min(picture.size)
@@ -115,26 +111,23 @@ def _decode(image: Encoded, size: int, name: str, max_pixels: int = MAX_PIXELS, 
     return np.array(picture.resize((size, size), Resampling.BICUBIC, box=middle, reducing_gap=3.0))
 
 
-def _picture(image: Encoded, max_pixels: int, draft: int | None) -> Image.Image:
-    """With `draft`, a shorter side of at least so many pixels will do."""
+def _picture(image: Encoded, max_pixels: int, enough: int, *, quickly: bool) -> Image.Image:
+    """A shorter side of `enough` pixels will do."""
     match image:
         case np.ndarray():
             return _bounded(_from_array(image), max_pixels)
         case Image.Image():
             return _upright(_bounded(image, max_pixels).copy())
         case _:
-            picture = _opened(_encoded(image), max_pixels)
-            if draft is not None:
-                picture.draft(None, (draft, draft))  # JPEG alone has something to do here
-            return _upright(picture)
+            return _upright(_opened(_encoded(image), max_pixels, enough, quickly=quickly))
 
 
 def _reason(error: Exception) -> str:
     match error:
-        case _Refused() | TooMuch():
+        case _Refused() | TooMuch() | NotInstalled():
             return str(error)
         case UnidentifiedImageError():
-            return f"is not an image of a known kind ({', '.join(FORMATS)})"
+            return f"is not an image of a known kind ({', '.join(FORMATS)}, AVIF, HEIC)"
         case Image.DecompressionBombError():
             return f"has more than {MAX_PIXELS:,} pixels"
         case OSError(strerror=str(problem)):
@@ -161,10 +154,13 @@ def _from_array(array: np.ndarray) -> Image.Image:
     return Image.fromarray(array)
 
 
-def _opened(data: bytes, max_pixels: int) -> Image.Image:
-    picture = Image.open(BytesIO(data), formats=FORMATS)
-    check_declared(picture, data, max_pixels)
-    return picture
+def _opened(data: bytes, max_pixels: int, enough: int, *, quickly: bool) -> Image.Image:
+    picture = open_encoded(data)
+    reducible = is_reducible(picture, data)
+    check_declared(picture, data, max(max_pixels, MAX_REDUCED_PIXELS) if reducible else max_pixels)
+    if isinstance(picture, JpegImageFile) and (quickly or picture.width * picture.height > max_pixels):
+        picture.draft(None, (enough, enough))
+    return _bounded(picture, max_pixels)
 
 
 def _bounded(picture: Image.Image, max_pixels: int) -> Image.Image:

@@ -6,7 +6,7 @@ import numpy as np
 
 from episodica.data.cache import Source
 from episodica.data.dataset import Found
-from episodica.data.decode import is_image_file
+from episodica.data.image_formats import is_image_file
 from episodica.errors import InputError
 
 PARTS = ("train", "val", "test")

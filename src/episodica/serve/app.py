@@ -11,7 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse
 from starlette.exceptions import HTTPException
 
-from episodica.classifier.class_folders import class_name
+from episodica.classifier.class_names import class_name
 from episodica.classifier.model_folder import ModelFolder
 from episodica.data.decoding_process import DecodingProcess
 from episodica.serve import handlers

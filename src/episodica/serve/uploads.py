@@ -13,7 +13,7 @@ from typing import BinaryIO
 import torch
 from torch import Tensor
 
-from episodica.classifier.class_folders import class_name
+from episodica.classifier.class_names import class_name
 from episodica.classifier.images import stack_squares
 from episodica.data.decode import Unreadable
 from episodica.data.decoding_process import DecodingProcess

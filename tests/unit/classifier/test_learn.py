@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 
 from episodica import InputError
-from episodica.classifier.class_folders import read_classes
 from episodica.classifier.images import pixels
+from episodica.classifier.incoming.read import read_classes
 from episodica.classifier.learn import learn
 from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.options import LearnOptions, Share, check_overrides, fitting_size
@@ -27,13 +27,22 @@ def _call(model: Path, images: Path, **options) -> Call:
     folder = ModelFolder(model)
     overrides = (LATER if folder.exists else QUICK) | options.pop("overrides", {})
     base = options.pop("base", None)
-    return plan_call(folder, read_classes(images), LearnOptions(epochs=1, overrides=overrides, **options), base)
+    return plan_call(folder, read_classes(images).classes, LearnOptions(epochs=1, overrides=overrides, **options), base)
 
 
 def _learn(model: Path, images: Path, **options) -> ModelState:
+    return _learn_call(_call(model, images, **options), model)
+
+
+def _learn_call(call: Call, model: Path) -> ModelState:
     folder = ModelFolder(model)
     with folder.writing():
-        return learn(folder, _call(model, images, **options), lambda event: None)
+        return learn(folder, call, lambda event: None)
+
+
+def _spoil(call: Call) -> None:
+    """After the call was planned, one of its images is no longer what it was."""
+    next(image for image in call.session_data.images if isinstance(image, Path)).write_bytes(b"no image")
 
 
 def _kept(state: ModelState) -> dict[str, tuple[int, int]]:
@@ -120,9 +129,10 @@ def test_a_merged_class_neither_trains_on_held_out_images_nor_doubles_exemplars(
         assert len(aside) == 2
         assert not aside & set(trained)
         assert len(set(trained)) == len(trained) == 6 + 4
-    (again / "a" / "0.png").write_bytes(b"no image")
-    with pytest.raises(InputError, match=r"1 of \d+ images cannot be read: .*0\.png"):
-        _learn(model, again, existing="merge")
+    call = _call(model, again, existing="merge")
+    _spoil(call)
+    with pytest.raises(InputError, match=r"1 of \d+ images cannot be read: .*\.png"):
+        _learn_call(call, model)
 
 
 def test_a_remembered_image_that_comes_again_is_still_one_image(model, write_classes, glyphs):
@@ -153,7 +163,7 @@ def test_another_models_weights_can_be_the_start(model, write_classes, tmp_path)
     images = write_classes("first", {"a": 0, "b": 1})
     origin = _learn(model, images)
     call = plan_call(
-        ModelFolder(tmp_path / "other"), read_classes(images), LearnOptions(overrides=LATER), ModelFolder(model)
+        ModelFolder(tmp_path / "other"), read_classes(images).classes, LearnOptions(overrides=LATER), ModelFolder(model)
     )
     assert call.start.keys() == origin.weights.keys()
     assert call.config.image_size == 16
@@ -185,7 +195,7 @@ def test_work_that_began_with_other_weights_is_dropped(model, write_classes, tmp
 
     def began_with(base: Path) -> list[str]:
         options = LearnOptions(epochs=1, overrides=LATER)
-        call = plan_call(ModelFolder(new), read_classes(images), options, ModelFolder(base))
+        call = plan_call(ModelFolder(new), read_classes(images).classes, options, ModelFolder(base))
         return _notices(new, call, interrupted=True)
 
     assert began_with(model) == []
@@ -193,11 +203,11 @@ def test_work_that_began_with_other_weights_is_dropped(model, write_classes, tmp
     assert began_with(other) == ["another call was interrupted before: its work is dropped"]
 
 
-def test_images_that_cannot_be_read_are_named_and_leave_nothing_to_continue(model, write_classes):
-    images = write_classes("first", {"a": 0, "b": 1})
-    (images / "a" / "0.png").write_bytes(b"no image")
-    with pytest.raises(InputError, match=r"1 of 24 images cannot be read: .*0\.png"):
-        _learn(model, images)
+def test_images_that_are_spoiled_meanwhile_are_named_and_leave_nothing_to_continue(model, write_classes):
+    call = _call(model, write_classes("first", {"a": 0, "b": 1}))
+    _spoil(call)
+    with pytest.raises(InputError, match=r"1 of 24 images cannot be read: .*\.png"):
+        _learn_call(call, model)
     assert not ModelFolder(model).work.exists()
 
 
@@ -283,7 +293,7 @@ def test_too_few_images_or_classes_are_refused(model, write_classes, tmp_path):
 
 
 def test_names_are_what_people_type_however_a_system_writes_accents(write_classes):
-    assert list(read_classes(write_classes("first", {"cafe\u0301": 0}))) == ["caf\u00e9"]
+    assert list(read_classes(write_classes("first", {"cafe\u0301": 0})).classes) == ["caf\u00e9"]
 
 
 @pytest.mark.parametrize(("side", "size"), [(8, 32), (32, 32), (45, 48), (64, 64), (300, 84)])

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from PIL import Image, ImageFile
 
 from episodica.data import decode as module
-from episodica.data.decode import IMAGE_SUFFIXES, Unreadable, decode, is_image_file
+from episodica.data.decode import Unreadable, decode
+from episodica.data.image_formats import IMAGE_SUFFIXES, is_image_file
 
 RED, GREEN, BLUE, WHITE, BLACK, YELLOW = (
     (255, 0, 0),
