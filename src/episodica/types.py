@@ -119,8 +119,8 @@ class Embedded:
 
 @dataclass(frozen=True, eq=False)
 class EmbeddedBatch:
-    """A batch after the encoder, with the maps of every block on the way."""
+    """A batch after the encoder, with the maps of every block that trains."""
 
     features: Tensor  # [M, D]
-    maps: tuple[Tensor, ...]  # of each block [M, channels, side, side]
+    maps: tuple[Tensor, ...]  # of each block that trains [M, channels, side, side]
     labels: Tensor  # [M]

@@ -26,11 +26,11 @@ class ImageStore:
     def read(self, rows: Tensor) -> Tensor:
         wanted = rows.numpy()
         if isinstance(self._images, np.memmap):
-            _fetch(self._images, wanted)
+            fetch(self._images, wanted)
         return torch.from_numpy(self._images[wanted])
 
 
-def _fetch(images: np.memmap, rows: np.ndarray) -> None:
+def fetch(images: np.memmap, rows: np.ndarray) -> None:
     """Ask the disk for all rows at once, before any is touched.
 
     Touched one after another, each row would wait for the one before and bring its neighbourhood along: of a set larger

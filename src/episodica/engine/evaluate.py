@@ -12,6 +12,7 @@ from torch.nn.functional import normalize
 from episodica.data.sampling import draw_classes, draw_images, effective_way
 from episodica.engine.embedder import VALUES_KEPT, EmbeddedWhenAsked, Embeddings, embed_chunks, folded
 from episodica.engine.experiment import Experiment
+from episodica.engine.frozen_part import FrozenPart
 from episodica.engine.pair_table import PairTable, worthwhile
 from episodica.learners.learner import Learner
 from episodica.records.results import UNSEEN
@@ -22,21 +23,27 @@ EPISODES_DRAWN_AT_ONCE = 250
 VALUES_AT_ONCE = 2**26
 
 
-def evaluate_session(learner: Learner, experiment: Experiment, session: int) -> Iterator[tuple[str, Shape, Tensor]]:
+def evaluate_session(
+    learner: Learner, experiment: Experiment, session: int, frozen: FrozenPart | None = None
+) -> Iterator[tuple[str, Shape, Tensor]]:
     """Per-episode accuracies of the unseen classes and of each seen task ("1", "2", ...), for each shape asked for."""
     stream, config = experiment.stream, experiment.config
-    evaluated = folded(learner).for_evaluation()  # encoder and classifier
+    evaluated = folded(learner if frozen is None else frozen.above(learner)).for_evaluation()  # encoder and classifier
     pools = {UNSEEN: stream.unseen} | {str(task + 1): stream.test[task] for task in stream.seen(session)}
     for name, pool in pools.items():
-        embeddings = embeddings_of(evaluated, pool, experiment)
+        embeddings = embeddings_of(evaluated, pool, experiment, frozen)
         for shape in config.evaluation_shapes:
             g = generator("evaluation", config.eval.seed, name, shape.way, shape.shots)
             yield name, shape, episode_accuracies(evaluated, embeddings, pool, shape, g, normalised=config.normalised)
 
 
-def embeddings_of(evaluated: Learner, pool: Pool, experiment: Experiment) -> Embeddings | EmbeddedWhenAsked:
+def embeddings_of(
+    evaluated: Learner, pool: Pool, experiment: Experiment, frozen: FrozenPart | None = None
+) -> Embeddings | EmbeddedWhenAsked:
+    read = experiment.pixels if frozen is None else frozen.images.__getitem__
+
     def embed(rows: Tensor) -> Tensor:
-        embeddings = embed_chunks(evaluated, rows, experiment.pixels)
+        embeddings = embed_chunks(evaluated, rows, read)
         return normalize(embeddings) if experiment.config.normalised else embeddings
 
     rows = pool.images()

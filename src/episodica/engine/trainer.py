@@ -22,6 +22,7 @@ from episodica.engine.checkpoint import (
 from episodica.engine.evaluate import evaluate_session
 from episodica.engine.experiment import Experiment, new_learner, new_method, notices
 from episodica.engine.forward import Forward, frozen
+from episodica.engine.frozen_part import FrozenPart
 from episodica.errors import Interrupted
 from episodica.memory import Kept, Memory
 from episodica.methods.method import Method, Step
@@ -30,6 +31,11 @@ from episodica.records.run import EventLog, RunFolder
 from episodica.rng import StepGenerators, generator
 from episodica.types import Batch, Episodes, Pools
 
+FRESH_VIEWS = (
+    "{blocks} blocks of the backbone are frozen, and yet computed in every step, because every image drawn is a new "
+    "random view: with augment.views: 4 they are computed once for each of 4 views of an image, without random "
+    "augmentation once an image"
+)
 OnEvent = Callable[[Mapping[str, Any]], None]
 
 
@@ -78,6 +84,7 @@ class Trainer:
             own_notices = notices(self.config, self.stream) if last is None and start is None else ()
             for text in (*first_notices, *self.events.damage, *own_notices):
                 self._notice(text)
+            self.frozen = FrozenPart.of(self.learner, self.stream, self.experiment.pixels, self._notice)
             while self.session < len(self.stream.train):
                 self._session(tensors)
                 self.session, self.step, self.seconds_train, tensors = self.session + 1, 0, 0.0, {}
@@ -99,7 +106,7 @@ class Trainer:
         if tensors and teacher is not None:
             restore_module("learner", teacher, self.checkpoints.at_end_of(self.session - 1))
         store, device = self.experiment.store, self.experiment.device
-        access = SessionAccess(store, self.config.augment, device, pools, rng, self.learner, teacher)
+        access = SessionAccess(store, self.config.augment, device, pools, rng, self.learner, teacher, self.frozen)
         if not tensors:
             self._log("session", classes=len(pools.current), memory=len(self.memory))
             self.method.begin(access, pools)
@@ -108,6 +115,8 @@ class Trainer:
             optimizer = self.method.optimizer(parameters, self.config.train)
             restore_optimizer(optimizer, tensors)
             forward = Forward.for_session(self.config, self.session, self.steps, access, self.learner, teacher)
+            if self.session == self.step == 0 and self.frozen is not None and forward.all_fresh:
+                self._notice(FRESH_VIEWS.format(blocks=self.learner.backbone.frozen))
             self._train(pools, forward, optimizer)
         elif self.session == 0:
             self._notice("no block of the backbone trains and nothing else has weights: there is nothing to train")
@@ -159,7 +168,7 @@ class Trainer:
     def _evaluate(self) -> None:
         started = time.perf_counter()
         accuracies = {}
-        for name, shape, values in evaluate_session(self.learner, self.experiment, self.session):
+        for name, shape, values in evaluate_session(self.learner, self.experiment, self.session, self.frozen):
             accuracies[name, shape] = values.double().numpy()
             mean = float(accuracies[name, shape].mean())
             self._log("evaluation", on=name, way=shape.way, shots=shape.shots, mean=mean)

@@ -109,7 +109,7 @@ class PODNet(Method, name="podnet"):
         return {"mix": draw(arrived(pools), self.batch, rng("mix"))}
 
     def loss(self, step: Step) -> dict[str, Tensor]:
-        """L_LSC + POD-spatial, mean over the blocks, + POD-flat, with the adaptive factor sqrt(seen / new classes).
+        """L_LSC + POD-spatial, mean over blocks that train, + POD-flat; adaptive factor sqrt(seen / new classes).
 
         POD-flat is the squared distance of embeddings of length 1, halved: 1 - <h'*, h'>.
         """
@@ -121,7 +121,8 @@ class PODNet(Method, name="podnet"):
             old = step.old_batches["mix"]
             growth = sqrt(len(self.weight) / self.new_classes.item())
             pooled = [pod_spatial(a, b) for a, b in zip(new.maps, old.maps, strict=True)]
-            terms["pod_spatial"] = self.spatial * growth * torch.stack(pooled).mean()
+            if pooled:  # none where no block trains
+                terms["pod_spatial"] = self.spatial * growth * torch.stack(pooled).mean()
             terms["pod_flat"] = self.flat * growth * (1 - F.cosine_similarity(new.features, old.features)).mean()
         return terms
 

@@ -31,6 +31,7 @@ class Backbone(Module, Component, kind="backbone"):
     ] = "all"
     blocks: nn.Sequential
     reduced: torch.dtype | None = field(default=None, init=False)  # of its products, where not fp32; set by the engine
+    pooled: bool = field(default=False, init=False)  # whether what comes in is embeddings already; set by the engine
 
     @property
     def input_size(self) -> int | None:
@@ -98,7 +99,7 @@ class Backbone(Module, Component, kind="backbone"):
             return self.blocks(images).float()
 
     def forward(self, images: Tensor) -> Tensor:  # [M, 3, S, S] -> [M, *out_shape]
-        return self.pool(self.last_maps(images))
+        return images if self.pooled else self.pool(self.last_maps(images))
 
     def _arithmetic(self, images: Tensor) -> torch.autocast:
         return torch.autocast(images.device.type, self.reduced, enabled=self.reduced is not None)

@@ -7,9 +7,9 @@ import torch
 
 from episodica.config.sections import AugmentConfig
 from episodica.data import augment
-from episodica.engine import views
-from episodica.engine.forward import Forward
-from episodica.engine.views import KeptEmbeddings, ViewBank
+from episodica.engine import forward
+from episodica.engine.forward import Forward, embeddings_of_views
+from episodica.engine.views import ViewBank
 from episodica.methods.erd import ERD
 from episodica.rng import StepGenerators, generator
 from episodica.types import Shape
@@ -63,9 +63,9 @@ def test_forbidden_images_have_no_views(access, bank):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_kept_embeddings_are_those_of_the_views_whatever_was_asked_before(bank, teacher, seed, monkeypatch):
-    monkeypatch.setattr(views, "CHUNK", 7)
-    everything = KeptEmbeddings(teacher, bank)[torch.arange(len(bank))]
-    kept, g = KeptEmbeddings(teacher, bank), generator("questions", seed)
+    monkeypatch.setattr(forward, "CHUNK", 7)
+    everything = embeddings_of_views(teacher, len(bank), bank.pixels)[torch.arange(len(bank))]
+    kept, g = embeddings_of_views(teacher, len(bank), bank.pixels), generator("questions", seed)
     for _ in range(6):
         numbers = torch.randint(len(bank), (5,), generator=g)
         assert torch.equal(kept[numbers], everything[numbers])
@@ -76,11 +76,12 @@ def test_kept_embeddings_are_those_of_the_views_whatever_was_asked_before(bank, 
 
 
 def test_only_chunks_of_views_that_were_asked_for_are_embedded_and_only_once(bank, teacher, monkeypatch):
-    monkeypatch.setattr(views, "CHUNK", 7)
+    monkeypatch.setattr(forward, "CHUNK", 7)
     made: list[list[int]] = []
     pixels = bank.pixels
     monkeypatch.setattr(bank, "pixels", lambda numbers: made.append(numbers.tolist()) or pixels(numbers))
-    kept = KeptEmbeddings(teacher, bank)
+    kept = embeddings_of_views(teacher, len(bank), bank.pixels)
+    made.clear()  # the first view told the shape
     for numbers in ([15, 16], [14, 0], [6, 20]):
         assert len(kept[torch.tensor(numbers)]) == 2
     assert made == [list(range(14, 21)), list(range(7))]
