@@ -90,6 +90,7 @@ def images_of(arrays: Arrays, c: int) -> list[int]:
 def ask(model: ModelFolder, arrays: Arrays, seen: list[int], unseen: list[int]) -> dict[str, Any]:
     state = model.state()
     recogniser = state.recogniser()
+    assert isinstance(recogniser, TrainedRecogniser)
     tests = {c: embedded(recogniser, arrays, images_of(arrays, c)[:TEST]) for c in seen}
     others = {c: embedded(recogniser, arrays, images_of(arrays, c)) for c in unseen}
     known, strangers = torch.cat(list(tests.values())), torch.cat(list(others.values()))

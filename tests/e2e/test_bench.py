@@ -11,7 +11,7 @@ from episodica.bench import data, evaluation, evaluation_workload, pairs, peak, 
 from episodica.bench.arithmetic import Conv
 from episodica.bench.training import Setting
 from episodica.bench.workload import DEFAULT, Workload
-from episodica.engine.fused.build import library
+from episodica.engine.fused.build import kernels
 
 QUICK = ("--threads", 1, "--rounds", 1, "--steps", 1, "--clock", "cpu")
 
@@ -63,7 +63,7 @@ def test_what_cannot_be_measured_is_said(
 ) -> None:
     file = tmp_path / "new" / "rows.json"
     monkeypatch.setenv("CXX", "no-such-compiler")
-    library.cache_clear()
+    kernels.cache_clear()
     said = command("bench", "data", *QUICK, "--json", file)
     assert said.code == 0, said.err
     assert "Plain torch alone is measured: there is no C++ compiler `no-such-compiler`" in said.err

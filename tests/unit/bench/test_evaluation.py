@@ -8,6 +8,7 @@ import torch
 
 from episodica.bench import evaluation, evaluation_workload, pairs
 from episodica.bench.timing import Effort
+from episodica.bench.workload import CPU
 from episodica.engine.experiment import new_learner
 from episodica.learners.relationnet import RelationNet
 
@@ -24,7 +25,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_episodes_embedded_anew_and_images_embedded_once_have_the_same_accuracies() -> None:
     experiment = evaluation_workload.experiment()
-    learner, pool = new_learner(experiment.config, evaluation_workload.CPU), experiment.stream.unseen
+    learner, pool = new_learner(experiment.config, CPU), experiment.stream.unseen
     by_episode = evaluation.by_episode(evaluation.plain(learner), evaluation_workload.questions(pool, 6), experiment)
     torch.testing.assert_close(by_episode, evaluation_workload.at_once(learner, experiment, pool, 6))
 
@@ -33,7 +34,7 @@ def test_episodes_embedded_anew_and_images_embedded_once_have_the_same_accuracie
 def test_pairs_from_scratch_have_the_scores_of_the_engine(shots: Any) -> None:
     experiment = evaluation_workload.experiment(learner={"name": "relationnet", "shots": shots}, backbone={"pools": 2})
     learner, drawn = (
-        new_learner(experiment.config, evaluation_workload.CPU).eval(),
+        new_learner(experiment.config, CPU).eval(),
         evaluation_workload.questions(experiment.stream.test[0], 3),
     )
     assert isinstance(learner, RelationNet)

@@ -2,8 +2,9 @@
 
 import torch
 
-from episodica.classifier.state import Measured, ModelState, StateRecord, Step, StoredClass
+from episodica.classifier.state import Measured, StateRecord, Step, StoredClass
 from episodica.classifier.summaries import ability
+from episodica.classifier.trained_state import TrainedState
 
 
 def step(accuracy: float | None, images: int, known: int | None) -> Step:
@@ -26,7 +27,7 @@ def step(accuracy: float | None, images: int, known: int | None) -> Step:
 def sentences(*steps: Step) -> str:
     classes = (StoredClass(name="a", kind="learned", images=()), StoredClass(name="b", kind="remembered", images=()))
     record = StateRecord(config={}, sessions=len(steps), classes=classes, history=steps)
-    return "\n".join(ability(ModelState("", record, {}, torch.empty(2, 3))))
+    return "\n".join(ability(TrainedState("", record, {}, torch.empty(2, 3))))
 
 
 def test_a_fall_is_said_and_nothing_beside_it_denies_it() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from episodica.data import cache
+from episodica.data.decode import decode_in_parallel
 from episodica.data.image_folder import Folder
 from episodica.errors import InputError
 from episodica.files.cache_folder import cache_folder
@@ -26,11 +27,11 @@ def folder(tmp_path):
 @pytest.fixture
 def builds(monkeypatch):
     """The sizes of the images that were decoded, once a build."""
-    sizes, decode = [], cache.decode_in_parallel
+    sizes = []
 
     def spy(images, size, name_of):
         sizes.append(size)
-        return decode(images, size, name_of)
+        return decode_in_parallel(images, size, name_of)
 
     monkeypatch.setattr(cache, "decode_in_parallel", spy)
     return sizes

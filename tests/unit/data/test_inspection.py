@@ -6,14 +6,15 @@ from PIL import Image
 
 from episodica.data import dataset as dataset_module
 from episodica.data import inspection
+from episodica.data.archive import unpack
 from episodica.data.cifar100 import CIFAR100
 from episodica.data.dataset import silent
+from episodica.data.glyphs import Glyphs
 from episodica.data.image_folder import Folder
 from episodica.data.inspection import contact_sheets, describe_split, inspect
 from episodica.data.mini_imagenet import MiniImageNet
 from episodica.data.splits import make_split
 from episodica.errors import InputError
-from episodica.registry import find
 from unit.data.layouts import cifar, class_folders, mini_tables, packed, picture, write_png
 
 CLASSES = ("ant", "bee", "cat", "dog")
@@ -72,7 +73,7 @@ def test_a_whole_official_set_is_remarked(tmp_path, monkeypatch):
 
 
 def test_a_drawn_set_can_be_inspected():
-    found, _ = inspect(find("dataset", "glyphs")(classes=4, per_class=2, size=16), silent)  # type: ignore[call-arg]
+    found, _ = inspect(Glyphs(classes=4, per_class=2, size=16), silent)  # type: ignore[call-arg]
     assert (found.classes, found.images, found.sound) == (4, 8, True)
 
 
@@ -80,7 +81,7 @@ LOOKED_AT = {
     "folder": lambda at: Folder(root=str(class_folders(at / "mine", CLASSES, 3))),
     "published": lambda at: MiniImageNet(root=str(mini_tables(at / "mini", 2))),
     "archive": lambda at: CIFAR100(root=str(packed(cifar(at / "cifar", 4, 1, 1), at / "cifar.tgz"))),
-    "drawn": lambda at: find("dataset", "glyphs")(classes=30, per_class=2, size=16),
+    "drawn": lambda at: Glyphs(classes=30, per_class=2, size=16),
 }
 
 
@@ -95,7 +96,7 @@ def test_what_a_split_depends_on_is_found_without_the_cache(make, tmp_path):
 
 
 def test_an_archive_is_unpacked_once_and_leaves_nothing(tmp_path, own_cache, monkeypatch):
-    unpacked, unpack = [], dataset_module.unpack
+    unpacked = []
     monkeypatch.setattr(dataset_module, "unpack", lambda *a, **k: (unpacked.append(a), unpack(*a, **k)))
     inspect(LOOKED_AT["archive"](tmp_path), silent)
     assert len(unpacked) == 1

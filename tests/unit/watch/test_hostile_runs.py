@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from episodica.config.flat import flatten
 from episodica.files.door import Folder
 from episodica.records.time_left import MOST_SESSIONS
 from episodica.watch import tail, watched_run
@@ -96,7 +97,6 @@ def test_a_failure_of_ours_is_that_run_s_alone(
     runs: WatchedFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     FakeRun(tmp_path / "bad", seed=77)
-    flatten = watched_run.flatten
 
     def fails(config: Any) -> Any:
         if config.get("seed") == 77:
