@@ -120,6 +120,23 @@ def test_a_run_appears_in_a_folder_that_was_empty_and_goes_when_it_is_removed(pa
     expect(page.locator("#runs li")).to_have_count(0)
 
 
+def test_unseen_classes_that_the_encoder_has_seen_are_marked_wherever_their_accuracy_stands(page, address_of, tmp_path):
+    doubtful = FakeRun(tmp_path / "erd-0", "erd")
+    doubtful.log("notice", text="WARNING: its classes are not unseen")
+    doubtful.whole()
+    FakeRun(tmp_path / "ft-0").whole()
+    page.goto(address_of(tmp_path))
+    page.get_by_role("option", name="erd").click()
+    expect(page.locator("#panel").get_by_role("alert")).to_have_text("⚠ its classes are not unseen")
+    expect(page.get_by_role("option", name="erd").locator(".score")).to_contain_text("⚠")
+    page.get_by_role("option", name="ft").click()
+    expect(page.locator("#panel .warning")).to_be_hidden()
+    expect(page.get_by_role("option", name="ft").locator(".score")).not_to_contain_text("⚠")
+    page.locator("#all").click()
+    page.locator("#compare").click()
+    expect(page.locator("#panel").get_by_role("alert")).to_be_visible()
+
+
 def test_comparison(page, address_of, runs):
     page.goto(address_of(runs))
     page.get_by_label("Filter runs").fill("ft")

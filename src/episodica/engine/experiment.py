@@ -19,6 +19,7 @@ from episodica.errors import InputError
 from episodica.learners.learner import Learner
 from episodica.memory import Memory
 from episodica.methods.method import Method
+from episodica.records.run import WARNING
 from episodica.rng import seeded
 
 
@@ -111,7 +112,7 @@ def notices(config: RunConfig, stream: TaskStream) -> list[str]:
     """What a user should know about settings that do nothing, and about how the questions meet the data."""
     said = [f"{path} does nothing for {config.method.name}" for path in config.ignored]
     if config.seen_before:
-        said.append(f"WARNING: {config.seen_before}")
+        said.append(WARNING + config.seen_before)
     smallest = min(len(pool) for pool in (*stream.test, stream.unseen))
     widest = max(shape.way for shape in config.evaluation_shapes)
     if smallest < widest:

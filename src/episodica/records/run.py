@@ -21,6 +21,7 @@ from episodica.files.parsing import ParseError, parse_json, parse_yaml
 from episodica.records.results import Results
 
 CONFIG, ENVIRONMENT, SPLIT, EVENTS = "config.yaml", "env.json", "split.json", "events.jsonl"
+WARNING = "WARNING: "  # begins the notices that must not be overlooked
 EXEMPLARS, EPISODES, RESULTS = "exemplars.json", "episodes", "results.json"
 ERROR_LOG = "error.log"  # in the folder of a run that failed
 MOST = {CONFIG: 2**18, ENVIRONMENT: 2**22, SPLIT: 2**28, EXEMPLARS: 2**28, RESULTS: 2**26}  # bytes that are read

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from episodica.files.parsing import parse_json
+from episodica.records.run import WARNING
 from episodica.records.time_left import RunPosition, finite
 from episodica.watch.downsampled import Downsampled
 
@@ -24,6 +25,7 @@ class RunEvents:
         self.loss: dict[str, float] = {}
         self.notices: deque[str] = deque(maxlen=LAST_NOTICES)
         self.lines: deque[str] = deque(maxlen=LAST_LINES)
+        self.warning: str | None = None
         self.damaged = 0
 
     def feed(self, line: bytes) -> None:
@@ -41,7 +43,10 @@ class RunEvents:
         self.position.on_event(event)
         self.phase = PHASES.get(kind, self.phase)
         if kind == "notice":
-            self.notices.append(str(event["text"])[:LONGEST_LINE])
+            text = str(event["text"])[:LONGEST_LINE]
+            self.notices.append(text)
+            if text.startswith(WARNING):
+                self.warning = text.removeprefix(WARNING)
         if kind == "step":
             self.loss = loss
             for name, value in loss.items():

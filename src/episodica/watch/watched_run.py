@@ -196,6 +196,7 @@ class WatchedRun:
                 "seen": [[_brief(row.seen.mean), _brief(row.seen.ci95)] for row in rows],
                 "forgetting": [_brief(row.forgetting) for row in rows],
             },
+            "warning": events.warning,
             "changed": self.changed,
         }
 

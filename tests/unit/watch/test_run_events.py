@@ -37,7 +37,15 @@ def test_speed_is_that_of_the_last_logged_steps():
 def test_notices_are_kept_and_other_events_are_not_in_the_way():
     state = events({"event": "notice", "session": 1, "text": "few classes"}, {"event": "something new"})
     assert list(state.notices) == ["few classes"]
+    assert state.warning is None
     assert state.damaged == 0
+
+
+def test_a_warning_stays_however_many_notices_follow():
+    told = [{"event": "notice", "session": 1, "text": text} for text in ("WARNING: not unseen", *["few classes"] * 200)]
+    state = events(*told)
+    assert state.warning == "not unseen"
+    assert "WARNING: not unseen" not in state.notices
 
 
 @pytest.mark.parametrize(

@@ -39,12 +39,26 @@ class Part {
   }
 }
 
+// What is wrong with the accuracies of these runs: above everything else, and read out.
+class Warning {
+  constructor() {
+    this.root = el('p', { class: 'warning', role: 'alert', hidden: 'true' });
+  }
+
+  update(runs) {
+    const found = [...new Set(runs.map((run) => run.warning).filter(Boolean))];
+    this.root.hidden = !found.length;
+    setText(this.root, found.length ? `⚠ ${found.join('; ')}` : '');
+  }
+}
+
 const back = (leave) => el('button', { class: 'back', onclick: leave }, '← Runs');
 
 export class RunPanel {
   constructor(leave) {
     this.title = el('h2');
     this.badge = el('span', { class: 'badge' });
+    this.warning = new Warning();
     this.place = el('p', { class: 'place' });
     this.bar = el('progress', { max: '1', 'aria-label': 'Share of all steps that is done' });
     this.facts = el('dl', { class: 'facts' });
@@ -56,7 +70,7 @@ export class RunPanel {
     this.events = new Part('Last events', (list) => el('pre', { tabindex: '0' }, list.join('\n')), false);
     this.config = new Part('Config', (config) => table(['field', 'value'], Object.entries(config), 'Config'), false);
     this.root = el('article', {},
-      back(leave), el('div', { class: 'heading' }, this.title, this.badge), this.place, this.bar, this.facts, this.error.root,
+      back(leave), el('div', { class: 'heading' }, this.title, this.badge), this.warning.root, this.place, this.bar, this.facts, this.error.root,
       el('div', { class: 'charts' },
         el('div', {}, this.charts.accuracy.root, this.legends.accuracy),
         el('div', {}, this.charts.loss.root, this.legends.loss)),
@@ -66,6 +80,7 @@ export class RunPanel {
   update(run, detail) {
     setText(this.title, label(run));
     setText(this.badge, run.state);
+    this.warning.update([run]);
     this.badge.className = `badge ${run.state}`;
     setText(this.place, `${setting(run)}, ${run.backbone}, ${run.learner} · ${run.name}`);
     this.bar.value = run.done ?? 0;
@@ -127,6 +142,7 @@ export class ComparePanel {
   constructor(leave, forget) {
     this.forget = forget;
     this.title = el('h2');
+    this.warning = new Warning();
     this.note = el('p', { class: 'place' });
     this.legend = el('ul', { class: 'legend long' });
     this.charts = Object.fromEntries(Object.entries(METRICS).map(([metric, name]) => [metric, accuracyChart(name)]));
@@ -137,7 +153,7 @@ export class ComparePanel {
     this.differences = new Part('Differences', ({ names, rows }) => (
       rows.length ? table(['field', ...names], rows, 'Settings that differ') : el('p', {}, 'The configs are the same.')));
     this.root = el('article', {},
-      back(leave), el('div', { class: 'heading' }, this.title), this.note, this.legend,
+      back(leave), el('div', { class: 'heading' }, this.title), this.warning.root, this.note, this.legend,
       el('div', { class: 'charts' }, this.charts.meta_test.root, this.charts.seen.root),
       this.results.root, this.differences.root,
       el('div', { class: 'charts one' }, el('div', {}, el('label', { for: 'term' }, 'Loss term '), this.term, this.loss.root)));
@@ -146,6 +162,7 @@ export class ComparePanel {
   update(runs, details) {
     const shown = runs.slice(0, MOST_COMPARED);
     setText(this.title, `${runs.length} ${runs.length === 1 ? 'run' : 'runs'} side by side`);
+    this.warning.update(runs);
     setText(this.note, runs.length > shown.length ? `The first ${MOST_COMPARED} are drawn.` : 'Bounds are dashed levels.');
     this.note.hidden = runs.length === shown.length && !shown.some((run) => run.bound);
     this.named = unique(shown);

@@ -113,8 +113,10 @@ class Row {
     setText(this.title, label(run));
     setText(this.place, `${run.name} · ${setting(run)}`);
     const [unseen, seen] = [last(run.curves.meta_test), last(run.curves.seen)];
-    setText(this.score, unseen ? `${percent(unseen[0])} %` : '');
-    this.score.title = unseen ? `unseen classes ${percent(unseen[0])} %, seen classes ${percent(seen[0])} %` : '';
+    const mark = run.warning ? '⚠ ' : '';
+    setText(this.score, unseen ? `${mark}${percent(unseen[0])} %` : mark);
+    this.score.classList.toggle('doubtful', Boolean(run.warning));
+    this.score.title = run.warning ?? (unseen ? `unseen classes ${percent(unseen[0])} %, seen classes ${percent(seen[0])} %` : '');
     setText(this.state, whereabouts(run));
     this.bar.value = run.done ?? 0;
     this.bar.hidden = run.state === 'finished' || run.done === null;
