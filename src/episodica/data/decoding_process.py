@@ -21,6 +21,7 @@ from typing import Self
 from weakref import finalize
 
 import numpy as np
+from PIL import AvifImagePlugin
 
 from episodica.data.decode import Unreadable, decode
 
@@ -151,5 +152,6 @@ def _limit_time(seconds: int) -> None:
 
 
 if __name__ == "__main__":
+    AvifImagePlugin.DEFAULT_MAX_THREADS = 1  # a thread takes memory, and there is one image at a time
     memory, seconds = map(int, sys.argv[1:])
     serve(socket.socket(fileno=os.dup(0)), DecodingLimits(memory, seconds))

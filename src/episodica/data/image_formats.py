@@ -48,7 +48,7 @@ def open_encoded(data: bytes) -> ImageFile:
     brands = _brands(data)
     if brands & AVIF:
         if not features.check("avif"):
-            raise NotInstalled("is an AVIF image, which the installed Pillow does not read: pip install 'pillow>=11.3'")
+            raise NotInstalled("is an AVIF image, which the installed Pillow does not read: it was built without")
         return _opened(data, "AVIF")
     if brands & HEIC:
         try:

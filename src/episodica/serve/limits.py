@@ -14,8 +14,8 @@ MIB = 2**20
 @dataclass(frozen=True)
 class Limits:
     body_bytes: int = 32 * MIB  # of a request
-    image_bytes: int = 8 * MIB
-    image_pixels: int = 25_000_000
+    image_bytes: int = 24 * MIB  # a photo of 48 megapixels has 10 to 20
+    image_pixels: int = 25_000_000  # to decode: of a larger JPEG a half, a quarter or an eighth of each side
     images: int = 200  # of a request
     name_length: int = 80  # characters of a class name
     arriving_seconds: float = 30  # for a request to arrive
