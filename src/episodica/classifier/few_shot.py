@@ -17,7 +17,7 @@ from episodica.classifier.learn import learn
 from episodica.classifier.model_copy import Files, read_model, write_model
 from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.options import Existing, LearnOptions, Method
-from episodica.classifier.picture_input import Pictures, by_class, images_and_labels, in_batches
+from episodica.classifier.picture_input import Pictures, images_and_labels, in_batches, usable
 from episodica.classifier.plan import plan_call
 from episodica.classifier.state import ModelState
 from episodica.data.pairs import Pairs
@@ -91,7 +91,7 @@ class FewShotClassifier(Estimator):
         if self._declared is not None:
             self._require_declared(labels, self._declared)
         classes = merged(self.classes_, labels)
-        self._state = folder.remember(by_class(images, labels))
+        self._state = folder.remember(usable(images, labels))
         self.classes_ = classes
         return self
 
@@ -203,8 +203,9 @@ class FewShotClassifier(Estimator):
             unseen=self.unseen,
             overrides=self.settings or {},
         )
+        arriving = usable(images, labels)
         with folder.writing():
-            state = learn(folder, plan_call(folder, by_class(images, labels), options), lambda event: None)
+            state = learn(folder, plan_call(folder, arriving, options), lambda event: None)
         self._folder, self._state, self.classes_ = folder, state, classes
 
     def _require_declared(self, labels: np.ndarray, declared: np.ndarray) -> None:

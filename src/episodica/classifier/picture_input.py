@@ -1,12 +1,15 @@
 """What people give a classifier: many images and their labels, or a data set of both."""
 
-from collections.abc import Iterator, Sequence
+import warnings
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
 from torch import Tensor
 
+from episodica.classifier.incoming.screening import screened
 from episodica.classifier.labels import Labels, label_array, names_of
 from episodica.data.decode import Encoded
 from episodica.data.pairs import Pairs, is_pairs, read_pairs
@@ -40,6 +43,22 @@ def by_class(images: Pictures, labels: np.ndarray) -> dict[str, list[Encoded]]:
     for i, (image, name) in enumerate(zip(images, names_of(labels), strict=True)):
         found.setdefault(name, []).append(encoded(image, f"image {i}"))
     return found
+
+
+def usable(images: Pictures, labels: np.ndarray) -> Mapping[str, Sequence[Encoded]]:
+    """The images of each class but for those that cannot be read or are there twice: a warning names them."""
+    classes, places = by_class(images, labels), defaultdict[str, list[int]](list)
+    for i, name in enumerate(names_of(labels)):
+        places[name].append(i)
+
+    def name_of(name: str, i: int) -> str:
+        image = classes[name][i]
+        return str(image) if isinstance(image, Path) else f"image {places[name][i]}"
+
+    found = screened(classes, name_of)
+    if found.left_out:
+        warnings.warn(found.summary(), stacklevel=3)
+    return found.classes
 
 
 def in_batches(images: Pictures | Pairs) -> Iterator[Sequence[Picture] | np.ndarray | Tensor]:

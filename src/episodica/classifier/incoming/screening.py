@@ -8,6 +8,8 @@ sides of the held-out split. One that is in two classes is in neither: it says n
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 
+import numpy as np
+
 from episodica.classifier.incoming.incoming import Incoming, LeftOut
 from episodica.data.cache import OnProgress
 from episodica.data.decode import Encoded, Unreadable, decode_in_parallel
@@ -31,6 +33,8 @@ def screened(
     looked_at = decode_in_parallel(images, LOOKED_AT, lambda n: name_of(*everything[n]), quickly=True)
     for n, (key, square) in enumerate(zip(everything, looked_at, strict=True), 1):
         if isinstance(square, Unreadable):
+            if isinstance(images[n - 1], np.ndarray):  # no damaged file, but a mistake in a program
+                raise InputError(f"{square}; give pictures")
             left_out[key] = square.reason
         else:
             same.setdefault(blake2b(square.tobytes(), digest_size=16).digest(), []).append(key)
