@@ -11,11 +11,13 @@ from episodica.errors import InputError
 from episodica.files.door import Folder
 from episodica.records.results import Results
 from episodica.records.run import CONFIG, EPISODES, ERROR_LOG, EVENTS, RESULTS, load_config, load_results
+from episodica.records.time_left import finite, finite_result
 from episodica.report.comparison import Run
 
 TRACES = {CONFIG, RESULTS, EVENTS, ERROR_LOG}  # any of them makes a folder that of a run
 _ABSOLUTE = re.compile(r"(?<![\w.:/])(?:/[^\s/'\":;,]+)+/([^\s/'\":;,]+)")
 MOST_ERROR = 2**16  # bytes of a log, at its end
+MOST_TASKS = 1_000
 DEEPEST = 16  # folders below the one that was named
 NO_RESULTS, DAMAGED, REPEATED = "no results yet", "damaged", "found twice"
 
@@ -43,7 +45,7 @@ def find_runs(folders: Sequence[Path]) -> list[Found]:
         if not folder.is_dir():
             raise InputError(f"there is no folder {folder}: name the folder into which runs were written")
     runs = {run.path: run for folder in folders for run in _run_folders(Folder(folder.resolve()))}
-    found = [_without_place(_read(runs[path], str(path.relative_to(runs[path].root.parent)))) for path in sorted(runs)]
+    found = [_read_alone(runs[path], str(path.relative_to(runs[path].root.parent))) for path in sorted(runs)]
     if not found:
         raise InputError(f"no run in {', '.join(map(str, folders))}: name the folder into which runs were written")
     return _once(found)
@@ -70,9 +72,18 @@ def publishable(text: str, *folders: Path) -> str:
     return _ABSOLUTE.sub(r"\1", text)
 
 
+def _read_alone(folder: Folder, place: str) -> Found:
+    """Where it fails, whatever the reason, this run is damaged and no other."""
+    try:
+        return _without_place(_read(folder, place))
+    except Exception as error:
+        return Found(folder, place, DAMAGED, remark=f"it cannot be read: {type(error).__name__}")
+
+
 def _read(folder: Folder, place: str) -> Found:
     try:
         config = load_config(folder)
+        config.run_id  # noqa: B018 - tells whether it has one
     except OSError:
         return Found(folder, place, DAMAGED, remark="config.yaml is missing or cannot be read")
     except InputError as error:
@@ -80,12 +91,27 @@ def _read(folder: Folder, place: str) -> Found:
     failure = _last_line(folder)
     try:
         results = load_results(folder)
+        if results is not None:
+            _require_plausible(config, results)
     except (InputError, OSError) as error:
         return Found(folder, place, DAMAGED, config, remark=str(error))
     if results is None:
         return Found(folder, place, "failed" if failure else NO_RESULTS, config, remark=failure or _last_sign(folder))
     state = "failed" if failure and results.status != "finished" else results.status
     return Found(folder, place, state, config, results, "" if state == "finished" else failure or _last_sign(folder))
+
+
+def _require_plausible(config: RunConfig, results: Results) -> None:
+    """Tables and pictures grow with tasks and numbers, which may be anything."""
+    if config.stream.learned > MOST_TASKS:
+        raise InputError(f"{CONFIG} says {config.stream.learned:,} tasks: a report shows {MOST_TASKS:,} at most")
+    try:
+        for row in (row for evaluation in results.each_evaluation() for row in evaluation.sessions):
+            finite_result(row.model_dump())
+            for task in row.per_task:
+                finite(task.mean + task.ci95)
+    except ValueError as error:
+        raise InputError(f"{RESULTS} holds numbers that no run measures: {error}") from None
 
 
 def _without_place(one: Found) -> Found:

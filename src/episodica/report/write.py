@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from episodica.errors import InputError
 from episodica.files.door import Folder
 from episodica.report.build import build
 from episodica.report.content import Part, Report
+from episodica.report.culprits import without_culprits
 from episodica.report.discovery import find_runs
 from episodica.report.figures.canvas import ENDINGS, save
 from episodica.report.formats.csv import as_csv
@@ -31,7 +33,20 @@ def write_report(folders: Sequence[Path], out: Path, *, images: bool = False, ma
         folder.make()
     except OSError as error:
         raise InputError(f"cannot write to {out}: {error.strerror}; choose another folder") from None
-    report = build(found, images, maps)
+    try:
+        _write(build(found, images, maps), folder)
+    except (InputError, OSError):
+        raise
+    except Exception:
+        with TemporaryDirectory() as aside:
+            shown = without_culprits(found, lambda one: _write(build(one, images, maps), Folder(Path(aside))))
+        if shown == found:
+            raise
+        _write(build(shown, images, maps), folder)
+    return out / "report.html"
+
+
+def _write(report: Report, folder: Folder) -> None:
     for table in report.tables:
         (folder / "tables").write_text(f"{table.name}.csv", as_csv(table))
         (folder / "tables").write_text(f"{table.name}.tex", latex(table))
@@ -41,7 +56,6 @@ def write_report(folders: Sequence[Path], out: Path, *, images: bool = False, ma
         drawn[picture.name] = (folder / "figures").read(f"{picture.name}.svg", MOST_DRAWN).decode()
     folder.write_text("report.md", _markdown(report))
     folder.write_text("report.html", html(report, drawn, TITLE, INTRODUCTION))
-    return out / "report.html"
 
 
 def _markdown(report: Report) -> str:
