@@ -119,7 +119,7 @@ class StateRecord(Section):
 class ModelState(ABC):
     """A consistent state in memory: nothing that happens to the folder afterwards changes it."""
 
-    FILES: ClassVar[Mapping[str, int]]  # beside the record, with the bytes that each may have
+    FILES: ClassVar[tuple[str, ...]]  # beside the record
 
     id: str
     record: StateRecord

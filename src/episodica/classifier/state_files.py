@@ -14,8 +14,9 @@ from episodica.errors import InputError
 from episodica.files.digest import digest_of, is_digest
 from episodica.files.door import Folder, Refused
 from episodica.files.parsing import parse_json
+from episodica.files.tensors import NoTensors, read_tensors
 
-RECORD, CHECKSUMS = "state.json", "checksums.json"
+RECORD, CHECKSUMS, TENSORS = "state.json", "checksums.json", ".safetensors"
 MOST = {RECORD: 2**26, CHECKSUMS: 2**12}  # bytes
 OF_A_STATE = {*MOST, *TrainedState.FILES}
 
@@ -41,7 +42,7 @@ class StateFiles:
         try:
             checksums = self._checksums(id)
             record = StateRecord.model_validate_json(self._checked(id, RECORD, MOST[RECORD], checksums))
-            files = {name: self._checked(id, name, most, checksums) for name, most in TrainedState.FILES.items()}
+            files = {name: self._checked(id, name, most, checksums) for name, most in TrainedState.most(record).items()}
             return TrainedState.from_files(id, record, files)
         except Refused:
             raise
@@ -61,7 +62,11 @@ class StateFiles:
         return parse_json(data)
 
     def _checked(self, id: str, name: str, most: int, checksums: Mapping[str, str]) -> bytes:
-        data = (self.folder / id).read(name, most)
+        folder = self.folder / id
+        try:
+            data = read_tensors(folder, name, most) if name.endswith(TENSORS) else folder.read(name, most)
+        except NoTensors:
+            raise _Damaged(name) from None
         if digest_of(data) != checksums[name]:
             raise _Damaged(name)
         return data

@@ -10,15 +10,18 @@ from torch import Tensor
 from episodica.classifier.recogniser import Recogniser
 from episodica.classifier.state import LARGEST_IMAGE, ModelState, StateRecord, StoredClass
 from episodica.classifier.trained_recogniser import KnownClass, TrainedRecogniser
+from episodica.config import most_bytes
 from episodica.engine.checkpoint import restore_module
 from episodica.engine.experiment import new_learner
 from episodica.files.digest import digest_of
+from episodica.files.tensors import MOST_HEADER
 
 WEIGHTS, PROTOTYPES = "weights.safetensors", "prototypes.safetensors"
+MOST_OF_A_CLASS = 2**18  # bytes
 
 
 class TrainedState(ModelState):
-    FILES: ClassVar[Mapping[str, int]] = {WEIGHTS: 2**31, PROTOTYPES: 2**29}
+    FILES: ClassVar[tuple[str, ...]] = (WEIGHTS, PROTOTYPES)
 
     def __init__(self, id: str, record: StateRecord, weights: Mapping[str, Tensor], prototypes: Tensor) -> None:
         if len(prototypes) != len(record.classes):
@@ -30,6 +33,11 @@ class TrainedState(ModelState):
     def blank(cls, record: StateRecord, weights: Mapping[str, Tensor]) -> "TrainedState":
         """Weights and settings, without any class."""
         return cls("", record.model_copy(update={"classes": ()}), weights, torch.empty(0))
+
+    @classmethod
+    def most(cls, record: StateRecord) -> dict[str, int]:
+        """The bytes that each file may have, by what the record says."""
+        return {WEIGHTS: most_bytes(record.config), PROTOTYPES: MOST_HEADER + len(record.classes) * MOST_OF_A_CLASS}
 
     @classmethod
     def from_files(cls, id: str, record: StateRecord, files: Mapping[str, bytes]) -> "TrainedState":

@@ -2,7 +2,7 @@
 
 from episodica.config.resolution import field_at, paths, resolve, resolve_stored, sections
 from episodica.config.tree import DEFAULTS, NOT_IN_THE_NUMBERS, SECTION_KINDS, RunConfig, Schedule
-from episodica.config.trust import NotTrusted, trust
+from episodica.config.trust import NotTrusted, most_bytes, trust
 
 __all__ = [
     "DEFAULTS",
@@ -12,6 +12,7 @@ __all__ = [
     "RunConfig",
     "Schedule",
     "field_at",
+    "most_bytes",
     "paths",
     "resolve",
     "resolve_stored",

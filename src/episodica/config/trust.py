@@ -14,6 +14,7 @@ from episodica.errors import InputError
 from episodica.registry import components, is_path
 
 TRUST = "EPISODICA_TRUST"
+MOST_OF_ANY, MOST_UNKNOWN = 2**31, 2**29  # bytes
 _named: set[str] = set()  # by the user
 
 
@@ -28,13 +29,25 @@ def trust(tree: Any) -> None:
 
 def require_trust(tree: Any) -> None:
     """Refuse a config from a folder that reaches anything else than what the user has named."""
-    allowed = {*_named, *os.environ.get(TRUST, "").split(",")}
     for section, reach in _reaches(tree):
-        if reach not in allowed:
+        if not _is_trusted(reach):
             raise NotTrusted(
                 f"{section} is {reach!r}, which lies outside this folder and may be anything: if you know it and want "
                 f"it opened or run, set {TRUST}={reach} and call again"
             )
+
+
+def most_bytes(tree: Any) -> int:
+    """Of the weights of a stored config's backbone, which is not imported for that: more are not read."""
+    chosen = tree.get("backbone") if isinstance(tree, Mapping) else None
+    name = chosen.get("name", DEFAULTS["backbone"]) if isinstance(chosen, Mapping) else DEFAULTS["backbone"]
+    if not isinstance(name, str) or name not in components("backbone"):
+        return MOST_OF_ANY if isinstance(name, str) and _is_trusted(name) else MOST_UNKNOWN
+    return components("backbone")[name].most_bytes  # type: ignore[attr-defined]
+
+
+def _is_trusted(reach: str) -> bool:
+    return reach in _named or reach in os.environ.get(TRUST, "").split(",")
 
 
 def _reaches(tree: Any) -> Iterator[tuple[str, str]]:

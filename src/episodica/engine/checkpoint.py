@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import torch
 from safetensors import SafetensorError
@@ -19,10 +19,12 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from episodica.config import RunConfig
 from episodica.errors import InputError
 from episodica.files.digest import digest_of
 from episodica.files.door import Folder, Refused
 from episodica.files.parsing import parse_json
+from episodica.files.tensors import read_tensors
 from episodica.learners.learner import Learner
 
 MOST_RECORD, MOST_TENSORS = 2**28, 2**33  # bytes that are read
@@ -47,8 +49,13 @@ class Checkpoint:
 
 
 class Checkpoints:
-    def __init__(self, folder: Folder) -> None:
-        self.folder = folder
+    def __init__(self, folder: Folder, most: int = MOST_TENSORS) -> None:
+        self.folder, self._most = folder, most  # bytes of tensors that are read
+
+    @classmethod
+    def of(cls, folder: Folder, config: RunConfig) -> Self:
+        """Weights, two averages of each in the optimiser, and what the method keeps."""
+        return cls(folder, 4 * config.backbone.component.most_bytes)  # type: ignore[attr-defined]
 
     def save(self, checkpoint: Checkpoint, tensors: Mapping[str, Tensor]) -> None:
         self.folder.remove_leftovers()
@@ -87,7 +94,7 @@ class Checkpoints:
         """The whole pair, or the error that says what to do about it."""
         try:
             record = parse_json(self.folder.read(f"{name}.json", MOST_RECORD), MOST_RECORD)
-            blob = self.folder.read(f"{name}.safetensors", MOST_TENSORS)
+            blob = read_tensors(self.folder, f"{name}.safetensors", self._most)
             if record.pop("checksum") != _checksum(blob, record):
                 raise ValueError
             checkpoint = Checkpoint(**record)

@@ -75,11 +75,11 @@ def load_learner(folder: str | Path | Folder, session: int | None = None) -> Lea
     folder = folder if isinstance(folder, Folder) else Folder(Path(folder))
     if not folder.has(CONFIG):
         raise InputError(f"{folder} is not a run folder: it has no config.yaml")
-    checkpoints = Checkpoints(folder / "checkpoints")
+    config = load_config(folder)
+    checkpoints = Checkpoints.of(folder / "checkpoints", config)
     done = checkpoints.sessions()
     if not done or session not in (None, *done):
         raise InputError(f"{folder} has finished {len(done)} sessions: there is no session {session or 1} to load")
-    config = load_config(folder)
     learner = new_learner(config, torch.device("cpu"), pretrained=False)
     restore_module("learner", learner, checkpoints.at_end_of((session or done[-1]) - 1))
     require_fit(learner.eval(), config.image_size)

@@ -62,7 +62,7 @@ class Trainer:
     def __init__(self, experiment: Experiment, folder: RunFolder, on_event: OnEvent, stop: Callable[[], bool]) -> None:
         self.experiment, self.config, self.stream = experiment, experiment.config, experiment.stream
         self.folder, self.on_event, self.stop = folder, on_event, stop
-        self.checkpoints = Checkpoints(folder.checkpoints)
+        self.checkpoints = Checkpoints.of(folder.checkpoints, experiment.config)
         self.learner = new_learner(self.config, experiment.device)
         self.method = new_method(self.config, experiment.device)
         self.memory = Memory(self.config.memory_rules)

@@ -23,6 +23,7 @@ class Backbone(Module, Component, kind="backbone"):
 
     mean: ClassVar[Triple] = (0.485, 0.456, 0.406)
     std: ClassVar[Triple] = (0.229, 0.224, 0.225)
+    most_bytes: ClassVar[int] = 2**29  # of its weights with all that a learner adds: larger files are not read
     trained_on: ClassVar[str | None] = None  # the data set that its first weights come from
 
     train_: Annotated[

@@ -32,6 +32,7 @@ LARGEST = 2**16
 class Hub(Backbone, name="hub"):
     """A vision model of Hugging Face (DINOv2, ViT, ConvNeXt, ResNet, CLIP, SigLIP...), by id or local folder."""
 
+    most_bytes = 2**31
     model: Annotated[str, Field(min_length=1, description="id, such as facebook/dinov2-small, or a folder")]
     train_: Annotated[  # type: ignore[assignment]
         Literal["all", "none"], Field(description="whether the model trains: all of it, or none")

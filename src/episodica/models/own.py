@@ -22,6 +22,7 @@ SAID = ("mean", "std", "trained_on")
 class OwnModule(Backbone):
     """A module of somebody else; each gets a class of its own, with its path as the name."""
 
+    most_bytes = 2**31
     module: ClassVar[type]
     wanted_size: ClassVar[int | None]
 
