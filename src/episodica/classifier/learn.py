@@ -10,6 +10,8 @@ from functools import partial
 
 import torch
 
+from episodica.classifier.exact_learn import learn_exactly
+from episodica.classifier.exact_plan import ExactCall
 from episodica.classifier.measure import Evidence, measure
 from episodica.classifier.model_folder import CALL, ModelFolder, now
 from episodica.classifier.plan import Call, summary
@@ -28,8 +30,16 @@ from episodica.memory import Kept, Memory
 from episodica.records.run import RunFolder
 
 
-def learn(folder: ModelFolder, call: Call, on_event: OnEvent, stop: Callable[[], bool] = lambda: False) -> ModelState:
-    """Train, measure, and make the result the model's present state. For the writer of the folder only."""
+def learn(
+    folder: ModelFolder, call: Call | ExactCall, on_event: OnEvent, stop: Callable[[], bool] = lambda: False
+) -> ModelState:
+    """Make what has been learned the model's present state. For the writer of the folder only."""
+    if isinstance(call, ExactCall):
+        return learn_exactly(folder, call, on_event, stop)
+    return _train(folder, call, on_event, stop)
+
+
+def _train(folder: ModelFolder, call: Call, on_event: OnEvent, stop: Callable[[], bool]) -> ModelState:
     _claim_work(folder, call, on_event)
     with computing(call.config.threads):
         arrays = _decoded(folder, call, on_event)

@@ -7,11 +7,12 @@ together is checked when the copy is read, by the digests that every state has.
 from collections.abc import Mapping
 from pathlib import Path
 
+from episodica.classifier.encoder_files import is_encoder
 from episodica.classifier.state_files import OF_A_STATE, is_id
 from episodica.classifier.vault import is_image
 from episodica.files.door import Folder
 
-POINTER, STATES, IMAGES = "model.json", "states", "images"
+POINTER, STATES, IMAGES, ENCODER = "model.json", "states", "images", "encoder"
 MOST = 2**31  # bytes of a file
 
 Files = dict[tuple[str, ...], bytes]  # by the names of folders and file
@@ -24,8 +25,9 @@ def read_model(path: Path) -> Files:
     for id in filter(is_id, (folder / STATES).folders()):
         inner = folder / STATES / id
         files |= {(STATES, id, name): inner.read(name, MOST) for name in inner.files() if name in OF_A_STATE}
-    images = folder / IMAGES
-    files |= {(IMAGES, name): images.read(name, MOST) for name in images.files() if is_image(name)}
+    for place, belongs in ((IMAGES, is_image), (ENCODER, is_encoder)):
+        inner = folder / place
+        files |= {(place, name): inner.read(name, MOST) for name in inner.files() if belongs(name)}
     return files
 
 

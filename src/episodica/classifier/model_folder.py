@@ -18,9 +18,10 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
+from episodica.classifier.encoder_files import EncoderFiles
 from episodica.classifier.images import stacked
 from episodica.classifier.recogniser import Recogniser
-from episodica.classifier.state import FORMAT, ModelState
+from episodica.classifier.state import EXACT_FORMAT, TRAINED_FORMAT, ModelState
 from episodica.classifier.state_files import StateFiles, number_of
 from episodica.classifier.trained_state import weights_digest
 from episodica.classifier.vault import Vault
@@ -31,7 +32,8 @@ from episodica.files.lock import LOCK, locked
 from episodica.files.parsing import parse_json
 
 POINTER, CALL = "model.json", "call.json"
-OWN = {POINTER, "states", "images", "work", LOCK}
+OWN = {POINTER, "states", "images", "encoder", "work", LOCK}
+FORMATS = (TRAINED_FORMAT, EXACT_FORMAT)
 MOST_POINTER, MOST_CALL = 2**16, 2**26  # bytes
 
 Embed = Callable[[Recogniser, Tensor], Tensor]  # uint8 [M, 3, S, S] -> [M, D]
@@ -51,7 +53,7 @@ class Pointer:
 
 
 class Forgotten(NamedTuple):
-    """The state after a class was removed, if there is any, and whether weights had been trained on the class."""
+    """The state after a class was removed, if there is any, and whether weights that stay were trained on the class."""
 
     state: ModelState | None
     trained: bool
@@ -63,7 +65,8 @@ class ModelFolder:
         self.folder = Folder(self.path)
         self.vault = Vault(self.folder / "images")
         self.work = self.folder / "work"
-        self._states = StateFiles(self.folder / "states")
+        self.encoders = EncoderFiles(self.folder / "encoder")
+        self._states = StateFiles(self.folder / "states", self.encoders)
 
     @property
     def exists(self) -> bool:
@@ -161,9 +164,9 @@ class ModelFolder:
             if any(name in record.names for record in records):
                 id = self._states.write(state.without(name), number_of(pointer.state) + 1)
                 pointer = Pointer(id, None, forgot=True)
-                self._point(pointer)
+                self._point(pointer, state)
             self._clean()
-            trained = any(record.kind_of(name) == "learned" for record in (*records, *left))
+            trained = not state.exact and any(record.kind_of(name) == "learned" for record in (*records, *left))
             return Forgotten(self._states.load(pointer.state), trained)
 
     def _forget_first_call(self, name: str) -> "Forgotten":
@@ -183,8 +186,8 @@ class ModelFolder:
                 raise InputError(f"the last change of {self.path} was to forget a class, which cannot be undone")
             if pointer.previous is None:
                 raise InputError(f"{self.path} has no state before this one: only the last change can be undone, once")
-            self._states.load(pointer.previous)
-            self._point(Pointer(pointer.previous, None))
+            previous = self._states.load(pointer.previous)
+            self._point(Pointer(pointer.previous, None), previous)
             self._clean()
             return self._states.load(pointer.previous)
 
@@ -192,15 +195,15 @@ class ModelFolder:
         """Make this the present state; what was present becomes the one before. For the writer only."""
         pointer = self._pointer() if self.exists else None
         id = self._states.write(state, number_of(pointer.state) + 1 if pointer else 1)
-        self._point(Pointer(id, pointer.state if pointer else None))
+        self._point(Pointer(id, pointer.state if pointer else None), state)
         self._clean()
         return self._states.load(id)
 
     def bytes(self) -> int:
         return sum(entry.status.st_size for _, entry in self.folder.walk() if entry.is_file)
 
-    def _point(self, pointer: Pointer) -> None:
-        self.folder.write_json(POINTER, {"format": FORMAT, **asdict(pointer)})
+    def _point(self, pointer: Pointer, state: ModelState) -> None:
+        self.folder.write_json(POINTER, {"format": state.record.format, **asdict(pointer)})
 
     def _pointer(self) -> Pointer:
         path = self.path / POINTER
@@ -217,8 +220,11 @@ class ModelFolder:
             raise
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             raise InputError(f"{path} is damaged or not of a model: restore the folder from a copy") from None
-        if format != FORMAT:
-            raise InputError(f"{self.path} has format {format} and this version reads {FORMAT}: update episodica")
+        if format not in FORMATS:
+            raise InputError(
+                f"{self.path} has format {format} and this version reads {TRAINED_FORMAT} and {EXACT_FORMAT}: update "
+                "episodica"
+            )
         return pointer
 
     def _clean(self) -> bool:
@@ -234,6 +240,7 @@ class ModelFolder:
         if "weights" not in call or (pointer and call["weights"] != weights_digest(states[pointer.state].weights)):
             self.drop_work()
         self.vault.keep_only(set().union(*(state.record.digests for state in states.values())))
+        self.encoders.keep_only({digest for state in states.values() for digest in state.encoder_digests})
         self._states.keep_only(states)
         return sum(1 for _ in self.folder.walk()) != before
 

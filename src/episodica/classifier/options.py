@@ -52,12 +52,13 @@ class LearnOptions:
     existing: Existing = "refuse"
     epochs: int | None = None
     unseen: int = 0  # classes of the first call to hold out of training
+    complete: bool = False  # whether weights of a frozen encoder are copied into the model, whatever their size
     overrides: Mapping[str, Any] = field(default_factory=dict)  # any field of the config, by its path
 
     def __post_init__(self) -> None:
         if self.keep is not None and self.budget is not None:
             raise InputError("keep is a number for each class and budget one for all: give one of them")
-        for name, value, least in (("keep", self.keep, 2), ("budget", self.budget, 4), ("epochs", self.epochs, 1)):
+        for name, value, least in (("keep", self.keep, 0), ("budget", self.budget, 0), ("epochs", self.epochs, 1)):
             if value is not None and value < least:
                 raise InputError(f"--{name} {value}: it must be at least {least}")
 
@@ -77,7 +78,11 @@ class Share:
     @classmethod
     def of(cls, options: LearnOptions, classes: int) -> "Share":
         if options.budget is None:
-            return cls(options.keep or KEEP)
+            if options.keep is not None and options.keep < 2:
+                raise InputError(
+                    f"keep = {options.keep}: training goes on from the images that a class leaves, at least 2"
+                )
+            return cls(KEEP if options.keep is None else options.keep)
         share = options.budget // classes
         if share < 2:
             raise InputError(
@@ -107,9 +112,14 @@ def unseen_classes(options: LearnOptions, classes: int) -> int:
 
 def fitting_size(images: Iterable[Encoded]) -> int:
     """The size nearest to the median of the images' shorter sides."""
-    sides = [side for side in map(_shorter_side, images) if side]
+    sides = shorter_sides(images)
     middle = median(sides) if sides else SIZES[-1]
     return min(SIZES, key=lambda size: abs(size - middle))
+
+
+def shorter_sides(images: Iterable[Encoded]) -> list[int]:
+    """In pixels, of the images that have any."""
+    return [side for side in map(_shorter_side, images) if side]
 
 
 def a_few(images: Sequence[Encoded]) -> Sequence[Encoded]:

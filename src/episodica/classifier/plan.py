@@ -6,6 +6,9 @@ from typing import Any
 
 from torch import Tensor
 
+from episodica.classifier.encoder_choice import chosen
+from episodica.classifier.exact_plan import ExactCall, plan_exact_call
+from episodica.classifier.exact_state import ExactState
 from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.options import FIXED, LearnOptions, Share, a_few, fitting_size, settings
 from episodica.classifier.session_data import Named, SessionData, gather, quoted, share_of
@@ -24,10 +27,13 @@ class Call:
     share: Share
     config: RunConfig
     options: LearnOptions
+    reason: str | None = None  # for training a new model, instead of taking an encoder that has seen photographs
 
 
-def plan_call(folder: ModelFolder, arriving: Named, options: LearnOptions, base: ModelFolder | None = None) -> Call:
-    """What a call will do, or why it cannot."""
+def plan_call(
+    folder: ModelFolder, arriving: Named, options: LearnOptions, base: ModelFolder | None = None
+) -> Call | ExactCall:
+    """What a call will do, or why it cannot. The first call decides whether a model is trained or exact."""
     state = folder.state() if folder.exists else None
     if state and base:
         raise InputError(
@@ -36,6 +42,11 @@ def plan_call(folder: ModelFolder, arriving: Named, options: LearnOptions, base:
     if not arriving:
         raise InputError("there is no image: put those of each class into a sub-folder of their own")
     origin = base.state() if base else state
+    choice = None if origin else chosen([image for images in arriving.values() for image in images], options)
+    if isinstance(origin, ExactState):
+        return plan_exact_call(arriving, options, state, origin)
+    if choice and choice.frozen:
+        return plan_exact_call(arriving, options, None, None, choice)
     record = state.record if state else None
     options = options.with_budget_of(record)
     sessions = record.sessions if record else 0
@@ -48,7 +59,8 @@ def plan_call(folder: ModelFolder, arriving: Named, options: LearnOptions, base:
         session_data.amount, options, _memory(options, share, session_data, record), model, size, sessions
     )
     _check_droppable(config, session_data, record)
-    return Call(state, origin.weights if origin else {}, session_data, share, config, options)
+    weights = origin.weights if origin else {}
+    return Call(state, weights, session_data, share, config, options, choice.reason if choice else None)
 
 
 def summary(call: Call) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from episodica.config import RunConfig, resolve_stored
 from episodica.config.sections import Section
 from episodica.errors import InputError
 
-FORMAT = 1
+TRAINED_FORMAT, EXACT_FORMAT = 1, 2
 LARGEST_IMAGE = 1024  # pixels a side
 
 
@@ -68,7 +68,7 @@ class StoredClass(Section):
 
 
 class StateRecord(Section):
-    format: int = FORMAT
+    format: int = TRAINED_FORMAT
     config: dict[str, Any]
     """the settings of the last call to learn; backbone, learner and image size are those of the first"""
     sessions: int
@@ -122,7 +122,10 @@ class ModelState(ABC):
     FILES: ClassVar[tuple[str, ...]]  # beside the record
 
     id: str
-    record: StateRecord
+
+    @property
+    @abstractmethod
+    def record(self) -> StateRecord: ...
 
     @property
     def classes(self) -> tuple[StoredClass, ...]:
@@ -145,6 +148,11 @@ class ModelState(ABC):
     def exact(self) -> bool:
         """Whether a class that is forgotten leaves no trace."""
         return False
+
+    @property
+    def encoder_digests(self) -> set[str]:
+        """Of the weights in the folder that it needs beside its own files."""
+        return set()
 
     @abstractmethod
     def files(self) -> dict[str, bytes]: ...

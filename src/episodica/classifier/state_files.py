@@ -8,7 +8,9 @@ from typing import Any
 from pydantic import ValidationError
 from safetensors import SafetensorError
 
-from episodica.classifier.state import ModelState, StateRecord
+from episodica.classifier.encoder_files import EncoderFiles
+from episodica.classifier.exact_state import ExactRecord, ExactState
+from episodica.classifier.state import EXACT_FORMAT, ModelState, StateRecord
 from episodica.classifier.trained_state import TrainedState
 from episodica.errors import InputError
 from episodica.files.digest import digest_of, is_digest
@@ -18,7 +20,7 @@ from episodica.files.tensors import NoTensors, read_tensors
 
 RECORD, CHECKSUMS, TENSORS = "state.json", "checksums.json", ".safetensors"
 MOST = {RECORD: 2**26, CHECKSUMS: 2**12}  # bytes
-OF_A_STATE = {*MOST, *TrainedState.FILES}
+OF_A_STATE = {*MOST, *TrainedState.FILES, *ExactState.FILES}
 
 
 class _Damaged(Exception):
@@ -26,8 +28,8 @@ class _Damaged(Exception):
 
 
 class StateFiles:
-    def __init__(self, folder: Folder) -> None:
-        self.folder = folder
+    def __init__(self, folder: Folder, encoders: EncoderFiles) -> None:
+        self.folder, self.encoders = folder, encoders
 
     def write(self, state: ModelState, number: int) -> str:
         """The id under which the state can be loaded from now on."""
@@ -41,8 +43,11 @@ class StateFiles:
     def load(self, id: str) -> ModelState:
         try:
             checksums = self._checksums(id)
-            record = StateRecord.model_validate_json(self._checked(id, RECORD, MOST[RECORD], checksums))
-            files = {name: self._checked(id, name, most, checksums) for name, most in TrainedState.most(record).items()}
+            record = _record(self._checked(id, RECORD, MOST[RECORD], checksums))
+            kind = ExactState if isinstance(record, ExactRecord) else TrainedState
+            files = {name: self._checked(id, name, most, checksums) for name, most in kind.most(record).items()}
+            if isinstance(record, ExactRecord):
+                return ExactState.from_files(id, record, files, self.encoders)
             return TrainedState.from_files(id, record, files)
         except Refused:
             raise
@@ -76,7 +81,7 @@ class StateFiles:
         found = []
         for id in self._others(needed):
             try:
-                found.append(StateRecord.model_validate_json((self.folder / id).read(RECORD, MOST[RECORD])))
+                found.append(_record((self.folder / id).read(RECORD, MOST[RECORD])))
             except (OSError, ValueError):
                 continue  # it names nothing that could be told
         return found
@@ -93,6 +98,12 @@ class StateFiles:
     def _others(self, needed: Collection[str]) -> list[str]:
         """What has the name of a state, and is none that is needed. Anything else is not ours."""
         return [entry.name for entry in self.folder.entries() if is_id(entry.name) and entry.name not in needed]
+
+
+def _record(data: bytes) -> StateRecord:
+    found = parse_json(data)
+    kind = ExactRecord if isinstance(found, dict) and found.get("format") == EXACT_FORMAT else StateRecord
+    return kind.model_validate_json(data)
 
 
 def number_of(id: Any) -> int:

@@ -1,26 +1,26 @@
 """A model in words: what it can do, and what a call is about to do."""
 
 from collections.abc import Iterator
-from typing import Any
 
+from episodica.classifier.exact_plan import ExactCall
+from episodica.classifier.plan import Call, summary
 from episodica.classifier.state import Measured, ModelState
 from episodica.records.results import wilson_interval
 
 
 def ability(state: ModelState) -> Iterator[str]:
     """What the last call to learn has measured, and what the call before it had."""
-    learned = state.record.of_kind("learned")
-    yield f"The model knows {len(state.classes)} classes, {len(learned)} of them by training."
+    yield _knowledge(state)
     calls = [step.measured for step in state.history if step.measured]
     if not calls:
         return
     last, before = calls[-1], calls[-2] if len(calls) > 1 else None
     if last.accuracy is None:
-        yield "No class had images to spare for measuring (4 are enough): what it can do is not known."
+        yield _why_unmeasured(state)
         return
     low, high = wilson_interval(last.accuracy, last.images)
     yield (
-        f"Accuracy on {counted(last.images, 'held-out image')}, {_among(last)}: {percent(last.accuracy)} "
+        f"Accuracy on {_asked(state, last.images)}, {_among(last)}: {percent(last.accuracy)} "
         f"(95 % interval: {percent(low)} to {percent(high)})."
     )
     if before and before.accuracy is not None:
@@ -37,6 +37,25 @@ def ability(state: ModelState) -> Iterator[str]:
         )
 
 
+def _knowledge(state: ModelState) -> str:
+    classes = f"The model knows {counted(len(state.classes), 'class', 'classes')}"
+    if state.exact:
+        return f"{classes} from {counted(sum(map(state.images_of, state.classes)), 'image')}."
+    return f"{classes}, {len(state.record.of_kind('learned'))} of them by training."
+
+
+def _why_unmeasured(state: ModelState) -> str:
+    if not state.exact:
+        return "No class had images to spare for measuring (4 are enough): what it can do is not known."
+    if len(state.classes) < 2:
+        return "There is nothing to tell apart yet: learn or remember another class."
+    return "No class has two images: what the model can do is not known."
+
+
+def _asked(state: ModelState, images: int) -> str:
+    return f"{counted(images, 'image')}, each left out in turn" if state.exact else counted(images, "held-out image")
+
+
 def _among(measured: Measured) -> str:
     return f"among all {measured.known} classes" if measured.known else "among all classes"
 
@@ -49,9 +68,32 @@ def percent(fraction: float | None) -> str:
     return "" if fraction is None else f"{100 * fraction:.1f} %"
 
 
-def intention(settings: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def intention(call: Call | ExactCall) -> Iterator[tuple[str, str]]:
     """The settings of a call, each with its name."""
-    s = settings
+    return _exact_intention(call) if isinstance(call, ExactCall) else _training_intention(call)
+
+
+def _exact_intention(call: ExactCall) -> Iterator[tuple[str, str]]:
+    backbone = call.config.backbone.declared()
+    trained = f", trained on {backbone.trained_on}" if backbone.trained_on else ""
+    yield "encoder", f"{_encoder_name(call)}{trained} and frozen: {call.reason or 'that of the model'}"
+    yield "learn", f"{counted(len(call.arriving), 'class', 'classes')} from {counted(call.images, 'image')}"
+    size = call.config.image_size
+    yield "images", f"{size} x {size} pixels"
+    kept = f"{call.keep} images of each class (--keep)" if call.budget is None else f"{call.budget} images (--budget)"
+    yield "kept", f"the embeddings of all images, and {kept}"
+
+
+def _encoder_name(call: ExactCall) -> str:
+    fields = call.config.backbone.model_dump(mode="json", exclude_defaults=True)
+    others = " ".join(f"{name} {value}" for name, value in fields.items() if name != "name")
+    return f"{call.config.backbone.name} {others}".strip()
+
+
+def _training_intention(call: Call) -> Iterator[tuple[str, str]]:
+    s = summary(call)
+    if call.reason:
+        yield "encoder", f"{call.config.backbone.name}, trained from nothing: {call.reason}"
     yield "learn", f"{counted(s['new_classes'], 'class', 'classes')} from {s['images']:,} images"
     if s["exemplars_of_earlier_classes"]:
         yield "with", f"{s['exemplars_of_earlier_classes']:,} exemplars of earlier classes (method {s['method']})"

@@ -26,7 +26,7 @@ class TrainedState(ModelState):
     def __init__(self, id: str, record: StateRecord, weights: Mapping[str, Tensor], prototypes: Tensor) -> None:
         if len(prototypes) != len(record.classes):
             raise ValueError(f"{len(prototypes)} prototypes of {len(record.classes)} classes")
-        self.id, self.record = id, record
+        self.id, self._record = id, record
         self._weights, self.prototypes = weights, prototypes  # prototypes [C, D] in the order of the classes
 
     @classmethod
@@ -42,6 +42,10 @@ class TrainedState(ModelState):
     @classmethod
     def from_files(cls, id: str, record: StateRecord, files: Mapping[str, bytes]) -> "TrainedState":
         return cls(id, record, load(files[WEIGHTS]), load(files[PROTOTYPES])["prototypes"])
+
+    @property
+    def record(self) -> StateRecord:
+        return self._record
 
     @property
     def weights(self) -> Mapping[str, Tensor]:

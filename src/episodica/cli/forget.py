@@ -14,20 +14,24 @@ from episodica.files.foreign_text import printable
 def forget(model: Model, name: Annotated[str, Parameter(help="the class")], /, *, wait: Wait = False) -> int:
     """Remove a class with its images and its name from every file of MODEL, also from the state kept for `undo`.
 
-    This cannot be undone. Weights that were trained on the class stay as they are.
+    This cannot be undone. A model with a frozen encoder is then as if the class had never come; weights that were
+    trained on it stay as they are.
     """
     from episodica.classifier.model_folder import ModelFolder
 
     folder = ModelFolder(model)
     state, trained = folder.forget(class_name(name), wait=wait)
-    absorbed = (
-        "The weights were trained on it and stay as they are: to be rid of what they absorbed, learn a new model "
-        "without it."
-        if trained
-        else "The present weights were not trained on it."
-    )
+    if trained:
+        rest = (
+            "The weights were trained on it and stay as they are: to be rid of what they absorbed, learn a new model "
+            "without it."
+        )
+    elif state and state.exact:
+        rest = "All numbers were computed anew without it: the model is as if the class had never come."
+    else:
+        rest = "The present weights were not trained on it."
     screen.print(
-        f"Forgot {printable(name)}: no image and no name of it is left in {folder.path}. {absorbed} "
+        f"Forgot {printable(name)}: no image and no name of it is left in {folder.path}. {rest} "
         f"{f'The model knows {len(state.classes)} classes.' if state else 'There is no model yet.'}",
         soft_wrap=True,
         markup=False,

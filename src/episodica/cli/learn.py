@@ -19,6 +19,8 @@ from episodica.engine.device import check_device, keep_freed_memory
 from episodica.errors import InputError, Interrupted
 
 if TYPE_CHECKING:
+    from episodica.classifier.exact_plan import ExactCall
+    from episodica.classifier.plan import Call
     from episodica.engine.trainer import OnEvent
 
 Wait = Annotated[bool, Parameter(help="wait while another process changes the model", negative="")]
@@ -36,7 +38,13 @@ def learn(
     base: Annotated[
         Path | None, Parameter(name="--from", help="a new model starts with the weights of this one")
     ] = None,
-    keep: Annotated[int | None, Parameter(help="images that each class leaves in the model; default: 20")] = None,
+    keep: Annotated[
+        int | None,
+        Parameter(
+            name=("--keep", "--keep-images"),
+            help="images that each class leaves in the model; default: 5, or 20 where the network is trained",
+        ),
+    ] = None,
     budget: Annotated[int | None, Parameter(help="or images that all classes together leave")] = None,
     method: Annotated[
         Literal["erd", "ft"], Parameter(help="erd: replay exemplars and keep old answers; ft: new classes alone")
@@ -50,6 +58,9 @@ def learn(
     ] = 0,
     threads: Annotated[int | None, Parameter(help="CPU threads; default: all cores")] = None,
     strict: Strict = False,
+    complete: Annotated[
+        bool, Parameter(help="copy the weights of a frozen encoder into the model, whatever their size", negative="")
+    ] = False,
     wait: Wait = False,
 ) -> int:
     """Learn the classes in IMAGES: the first call makes MODEL, each later one adds classes to it.
@@ -63,13 +74,13 @@ def learn(
         raise InputError(f'"{name}" is one argument too many: give MODEL, IMAGES and options')
     if threads is not None:
         overrides["threads"] = threads
-    options = LearnOptions(keep, budget, method, existing, epochs, unseen, overrides)
+    options = LearnOptions(keep, budget, method, existing, epochs, unseen, complete, overrides)
     config = check_overrides(options, first=base is None and not (model / "model.json").exists())
     check_device(config.device, config.precision)
     arriving = read_images(images, model, strict=strict)
     from episodica.classifier.learn import learn as learn_session
     from episodica.classifier.model_folder import ModelFolder
-    from episodica.classifier.plan import plan_call, summary
+    from episodica.classifier.plan import plan_call
     from episodica.classifier.summaries import ability
     from episodica.engine.run import stopping_gently
 
@@ -80,7 +91,7 @@ def learn(
         plan()  # what is refused leaves no folder behind
     with folder.writing(wait=wait):
         call = plan()
-        _show(summary(call))
+        _show(call)
         try:
             with stopping_gently(complaints.print) as stop, _progress() as on_event:
                 state = learn_session(folder, call, on_event, stop)
@@ -93,11 +104,11 @@ def learn(
     return OK
 
 
-def _show(settings: dict[str, Any]) -> None:
+def _show(call: "Call | ExactCall") -> None:
     from episodica.classifier.summaries import intention
 
     table = Table.grid(padding=(0, 2))
-    for name, value in intention(settings):
+    for name, value in intention(call):
         table.add_row(f"[bold]{name}", escape(value))
     screen.print(table)
 

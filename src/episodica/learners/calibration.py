@@ -14,11 +14,20 @@ TINY = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
+class LeftOut:
+    """Images that were asked for as if they had never come. [A] each"""
+
+    right: Tensor  # whether the class with the highest score was theirs
+    strangeness: Tensor
+    as_stranger: Tensor  # the same as if their class were not known
+
+
+@dataclass(frozen=True, eq=False)
 class Calibration:
     signal: float = 1.0  # squared distance of a class's centre from that of the space
     noise: float = 0.0  # squared distance of an image from the centre of its class
     temperature: float = 0.1  # for means of infinitely many images
-    strange: Tensor | None = None  # the strangeness of each image that was left out; none where none could be
+    left_out: LeftOut | None = None  # none where no image could be
 
     def reliability(self, counts: Tensor) -> Tensor:
         """The cosine of the mean of so many images with the centre of their class."""
@@ -44,7 +53,7 @@ class Calibration:
 
     def limit(self, rejects: float) -> float:
         """The strangeness that this share of known images exceeds. Where none is known, nothing is unknown."""
-        return math.inf if self.strange is None else float(self.strange.quantile(1 - rejects))
+        return math.inf if self.left_out is None else float(self.left_out.strangeness.quantile(1 - rejects))
 
 
 UNCALIBRATED = Calibration()
@@ -61,13 +70,20 @@ def calibrated(statistics: Statistics, whitening: Whitening, means: Tensor) -> C
     total = float(xx.mean())  # an image is the centre of its class and noise; another one shares the centre alone
     signal = max(float(xm.gather(1, labels[:, None]).mean()), FAINTEST * total)
     found = Calibration(signal, max(total - signal, FAINTEST * total))
-    if len(statistics) < 2:
-        return found
-    left = counts.expand_as(xm) - F.one_hot(labels, len(counts))  # images of each class without the one asked for
+    own = F.one_hot(labels, len(counts))
+    left = counts.expand_as(xm) - own  # images of each class without the one asked for
     cosines = xm / (xx * mm).clamp(min=TINY).sqrt()
-    fitted = _fitted_temperature(found.scores(cosines, left), labels)
-    temperature = fitted / found.temperature_for(left) * found.temperature
-    return replace(found, temperature=temperature, strange=found.strangeness(cosines, left))
+    scores = found.scores(cosines, left)
+    without_own = cosines.masked_fill(own.bool(), -1.0)
+    left_out = LeftOut(
+        right=scores.argmax(1) == labels,
+        strangeness=found.strangeness(cosines, left),
+        as_stranger=found.strangeness(without_own, left),
+    )
+    if len(statistics) < 2:
+        return replace(found, left_out=left_out)
+    temperature = _fitted_temperature(scores, labels) / found.temperature_for(left) * found.temperature
+    return replace(found, temperature=temperature, left_out=left_out)
 
 
 def left_out_products(

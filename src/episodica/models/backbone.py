@@ -44,6 +44,11 @@ class Backbone(Module, Component, kind="backbone"):
         """Whether it begins with weights that were trained on something."""
         return self.trained_on is not None
 
+    @property
+    def origin(self) -> str:
+        """Where those weights come from, in words."""
+        return self.name
+
     def load_pretrained(self) -> None:
         """Take the weights that it begins with; by default those that were drawn when it was made."""
 

@@ -125,6 +125,10 @@ class EfficientNetLite(Backbone, name="efficientnet_lite"):
     def pretrained(self) -> bool:
         return self.weights != "none"
 
+    @property
+    def origin(self) -> str:
+        return f"package {VERSIONS[self.version].weights.package}" if self.pretrained else self.name
+
     def load_pretrained(self) -> None:
         """Both state dicts list the layers in the order of the network; the package's has a classifier at its end."""
         if self.weights == "none":

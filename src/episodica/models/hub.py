@@ -47,6 +47,10 @@ class Hub(Backbone, name="hub"):
             )
             self.blocks = nn.Sequential(Tower(transformers.AutoModel.from_config(config, trust_remote_code=False)))
 
+    @property
+    def origin(self) -> str:
+        return f"Hugging Face, {self.model}"
+
     def load_pretrained(self) -> None:
         transformers = _transformers()
         if not any(self._folder.glob("*.safetensors")):

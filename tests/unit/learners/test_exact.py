@@ -30,12 +30,14 @@ def clusters(counts: Mapping[str, int], width: int = WIDTH, spread: float = 0.6)
 
 def same(a: ExactClassifier, b: ExactClassifier) -> bool:
     """All that a model consists of, bit for bit."""
-    assert a.calibration.strange is not None
-    assert b.calibration.strange is not None
+    assert a.calibration.left_out is not None
+    assert b.calibration.left_out is not None
     numbers = [
         (c.whitening.shrinkage, c.temperature, c.limit(), c.calibration.signal, c.calibration.noise) for c in (a, b)
     ]
-    tensors = [(c.means, c.counts, c.whitening.centre, c.whitening.factor, c.calibration.strange) for c in (a, b)]
+    tensors = [
+        (c.means, c.counts, c.whitening.centre, c.whitening.factor, c.calibration.left_out.strangeness) for c in (a, b)
+    ]
     return a.names == b.names and numbers[0] == numbers[1] and all(map(torch.equal, *tensors))
 
 

@@ -1,0 +1,133 @@
+"""The frozen encoders of a model: their weights lie in its folder once, whatever the number of states.
+
+So a model folder is complete by itself. Weights beyond a size are left where they came from, and are checked by their
+digest when they are read there.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import torch
+from pydantic import Field
+from safetensors.torch import load
+from torch import Tensor
+
+from episodica.classifier.trained_state import encoded
+from episodica.config import RunConfig
+from episodica.config.sections import Section
+from episodica.engine.image_encoder import ImageEncoder
+from episodica.errors import InputError
+from episodica.files.digest import digest_of, is_digest
+from episodica.files.door import Folder, Refused
+from episodica.models.backbone import Backbone
+from episodica.rng import seeded
+
+INCLUDED = 64_000_000  # bytes of weights that are copied into a model without being asked to
+MOST = 2**32  # bytes
+ENDING = ".safetensors"
+
+
+class EncoderRecord(Section):
+    name: str
+    """of the backbone; its fields are in the config"""
+    origin: str
+    """where its weights come from"""
+    digest: str = Field(pattern="^[0-9a-f]{32}$")
+    """of its weights"""
+    included: bool
+    """whether they lie in the model's folder"""
+
+
+class EncoderFiles:
+    def __init__(self, folder: Folder) -> None:
+        self.folder = folder
+        self._built: dict[str, ImageEncoder] = {}  # by digest and config: a state more takes no time
+
+    def add(self, config: RunConfig, *, complete: bool = False) -> EncoderRecord:
+        """Take the pretrained weights of the config's backbone into the folder, unless they are very large."""
+        backbone = _backbone(config)
+        backbone.load_pretrained()
+        return self._keep(config, backbone, encoded(backbone.state_dict()), complete)
+
+    def copy(self, record: EncoderRecord, source: "EncoderFiles") -> EncoderRecord:
+        """Take what another model has."""
+        if record.included:
+            self.folder.write_bytes(f"{record.digest}{ENDING}", source._read(record))
+        return record
+
+    def _keep(self, config: RunConfig, backbone: Backbone, data: bytes, complete: bool) -> EncoderRecord:
+        record = EncoderRecord(
+            name=backbone.name,
+            origin=backbone.origin,
+            digest=digest_of(data),
+            included=complete or len(data) <= INCLUDED,
+        )
+        if record.included and not self.folder.has(f"{record.digest}{ENDING}"):
+            self.folder.write_bytes(f"{record.digest}{ENDING}", data)
+        self._built[_key(record, config)] = _image_encoder(backbone, config)
+        return record
+
+    def load(self, record: EncoderRecord, config: RunConfig) -> ImageEncoder:
+        key = _key(record, config)
+        if key not in self._built:
+            backbone = _backbone(config)
+            if record.included:
+                backbone.load_state_dict(_finite(load(self._read(record))))
+            else:
+                backbone.load_pretrained()
+                if digest_of(encoded(backbone.state_dict())) != record.digest:
+                    raise InputError(
+                        f"the model was made with other weights than those of {record.origin} on this machine: get the "
+                        "same ones, or a copy of the model that was made with --complete"
+                    )
+            self._built[key] = _image_encoder(backbone, config)
+        return self._built[key]
+
+    def _read(self, record: EncoderRecord) -> bytes:
+        path = self.folder.path / f"{record.digest}{ENDING}"
+        try:
+            data = self.folder.read(path.name, MOST)
+        except Refused:
+            raise
+        except OSError:
+            data = b""
+        if digest_of(data) != record.digest:
+            raise InputError(f"the weights {path} of the model are missing or damaged: restore the folder from a copy")
+        return data
+
+    def keep_only(self, digests: Collection[str]) -> None:
+        """Remove other weights; what has no name of ours stays."""
+        for entry in self.folder.entries():
+            if is_encoder(entry.name) and entry.name.removesuffix(ENDING) not in digests:
+                self.folder.remove_tree(entry.name)
+
+
+def is_encoder(name: str) -> bool:
+    """Whether a file of this name is ours."""
+    return name.endswith(ENDING) and is_digest(name.removesuffix(ENDING))
+
+
+def _key(record: EncoderRecord, config: RunConfig) -> str:
+    what: dict[str, Any] = {"backbone": config.backbone.model_dump(mode="json"), "size": config.image_size}
+    return f"{record.digest} {what} {config.augment.mean} {config.augment.std}"
+
+
+def _backbone(config: RunConfig) -> Backbone:
+    with seeded("initialisation", config.seed):
+        backbone: Backbone = config.backbone.build()
+    return backbone.eval().requires_grad_(False)
+
+
+def _image_encoder(backbone: Backbone, config: RunConfig) -> ImageEncoder:
+    shape = backbone.out_shape(config.image_size)
+    if len(shape) != 1:
+        raise InputError(f"{backbone.name} gives maps {list(shape)} and not one vector an image: choose another one")
+    return ImageEncoder(
+        backbone, config.image_size, mean=config.augment.mean, std=config.augment.std, threads=config.threads
+    )
+
+
+def _finite(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+    if not all(bool(torch.isfinite(tensor).all()) for tensor in weights.values()):
+        raise ValueError("weights are not finite numbers")
+    return weights

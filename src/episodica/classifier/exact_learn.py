@@ -1,0 +1,94 @@
+"""Learning without training: every image becomes a point, and the points of each class are added to what is known."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from episodica.classifier.exact_plan import ExactCall
+from episodica.classifier.exact_state import ExactRecord, ExactState
+from episodica.classifier.images import pixels
+from episodica.classifier.model_folder import ModelFolder, now
+from episodica.classifier.state import ModelState, Step, StoredClass
+from episodica.data.decode import Encoded
+from episodica.engine.device import computing
+from episodica.engine.image_encoder import ImageEncoder
+from episodica.engine.trainer import OnEvent
+from episodica.errors import InputError, Interrupted, listed
+from episodica.learners.statistics import Statistics, points
+
+
+@dataclass(frozen=True, eq=False)
+class Arrived:
+    """The images of a class that could be read, and their points. int16 [n, D]"""
+
+    images: Sequence[Encoded]
+    points: Tensor
+
+
+def learn_exactly(folder: ModelFolder, call: ExactCall, on_event: OnEvent, stop: Callable[[], bool]) -> ModelState:
+    """Embed, add up, measure, and make the result the model's present state. For the writer of the folder only."""
+    with computing(call.config.threads):
+        before = call.state or _nothing_known(folder, call)
+        arrived = _embedded(folder.encoders.load(before.record.encoder, call.config), call, on_event, stop)
+        on_event({"event": "measuring"})
+        step = Step(what="learn", when=now(), classes=tuple(arrived), settings={"encoder": before.record.encoder.name})
+        new = {name: of_class.points for name, of_class in arrived.items()}
+        classes = _classes(folder, call, before.classes, arrived)
+        return folder.commit(before.learning(new, classes, step, {"keep": call.keep, "budget": call.budget}))
+
+
+def _nothing_known(folder: ModelFolder, call: ExactCall) -> ExactState:
+    """A model with an encoder and without any class."""
+    if call.base:
+        encoder = folder.encoders.copy(call.base.record.encoder, call.base.encoders)
+    else:
+        encoder = folder.encoders.add(call.config, complete=call.complete)
+    record = ExactRecord(config=call.config.tree(), sessions=0, classes=(), encoder=encoder)
+    (width,) = call.config.backbone.declared().out_shape(call.config.image_size)
+    return ExactState.of(record, Statistics.none(width), folder.encoders)
+
+
+def _embedded(
+    encoder: ImageEncoder, call: ExactCall, on_event: OnEvent, stop: Callable[[], bool]
+) -> dict[str, Arrived]:
+    images = [image for of_class in call.arriving.values() for image in of_class]
+
+    def on_progress(done: int, total: int) -> None:
+        if stop():
+            raise Interrupted
+        on_event({"event": "reading", "what": "looking at images", "done": done, "total": total})
+
+    found = encoder.embed(images, lambda i: _name(images[i], i), on_progress)
+    if found.unreadable:
+        left_out = listed([str(image) for image in found.unreadable], separator="; ")
+        on_event({"event": "notice", "text": f"left out, because they cannot be read: {left_out}"})
+    everything, place = points(found.vectors), {row: i for i, row in enumerate(found.rows)}
+    arrived, start = {}, 0
+    for name, of_class in call.arriving.items():
+        rows = [row for row in range(start, start + len(of_class)) if row in place]
+        start += len(of_class)
+        if not rows:
+            raise InputError(f'"{name}" has no image that can be read: add some, or remove it')
+        arrived[name] = Arrived([images[row] for row in rows], everything[torch.tensor([place[row] for row in rows])])
+    return arrived
+
+
+def _classes(
+    folder: ModelFolder, call: ExactCall, known: Sequence[StoredClass], arrived: Mapping[str, Arrived]
+) -> tuple[StoredClass, ...]:
+    """Every class with the images that stay of it; a remembered class of which more images came is learned."""
+    earlier = {stored.name: stored for stored in known}
+    most = call.kept_of(len({*earlier, *arrived}))
+    classes = dict(earlier)
+    for name, of_class in arrived.items():
+        kept = earlier[name].images if name in earlier else ()
+        squares = (pixels(image, call.config.image_size) for image in of_class.images[: max(0, most - len(kept))])
+        images = tuple(dict.fromkeys((*kept, *map(folder.vault.put, squares))))
+        classes[name] = StoredClass(name=name, kind="learned", images=images)
+    return tuple(stored.model_copy(update={"images": stored.images[:most]}) for stored in classes.values())
+
+
+def _name(image: Encoded, place: int) -> str:
+    return str(image) if isinstance(image, str) or hasattr(image, "__fspath__") else f"image {place}"

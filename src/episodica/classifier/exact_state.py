@@ -1,0 +1,152 @@
+"""A state without training: the points of every image that came, from which all else follows.
+
+What is computed from them is never kept beside them. So a class that is forgotten is gone from every number.
+"""
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import ClassVar, Literal, Self
+
+import torch
+from pydantic import Field
+from safetensors.torch import load, save
+from torch import Tensor
+
+from episodica.classifier.encoder_files import EncoderFiles, EncoderRecord
+from episodica.classifier.exact_measure import measured
+from episodica.classifier.exact_recogniser import ExactRecogniser
+from episodica.classifier.recogniser import Recogniser
+from episodica.classifier.state import EXACT_FORMAT, LARGEST_IMAGE, ModelState, StateRecord, Step, StoredClass
+from episodica.learners.statistics import Statistics, points
+
+POINTS = "points.safetensors"
+MOST_POINTS = 2**32  # bytes
+
+
+class ExactRecord(StateRecord):
+    format: Literal[2] = EXACT_FORMAT  # type: ignore[assignment]
+    encoder: EncoderRecord
+    keep: int | None = Field(default=None, ge=0)
+
+    @property
+    def kept_of_a_class(self) -> int | None:
+        return self.keep if self.budget is None else self.budget // max(1, len(self.classes))
+
+    @classmethod
+    def numbered(cls, record: Self) -> Self:
+        """Calls to learn are counted by what is left of the history: what was forgotten leaves no gap."""
+        calls = [step for step in record.history if step.what == "learn"]
+        first = {name: i for i, step in reversed([*enumerate(calls, 1)]) for name in step.classes}
+        classes = tuple(
+            stored.model_copy(update={"session": first.get(stored.name) if stored.kind == "learned" else None})
+            for stored in record.classes
+        )
+        return record.model_copy(update={"classes": classes, "sessions": len(calls)})
+
+
+class ExactState(ModelState):
+    FILES: ClassVar[tuple[str, ...]] = (POINTS,)
+
+    def __init__(
+        self,
+        id: str,
+        record: ExactRecord,
+        tensors: Mapping[str, Tensor],
+        encoders: EncoderFiles,
+        statistics: Statistics | None = None,
+    ) -> None:
+        """`tensors` are those of the statistics, which are made of them where they are not given."""
+        self.id, self._record, self.encoders = id, record, encoders
+        self._tensors, self._statistics = tensors, statistics
+
+    @classmethod
+    def of(cls, record: ExactRecord, statistics: Statistics, encoders: EncoderFiles) -> "ExactState":
+        return cls("", record, statistics.tensors(), encoders, statistics)
+
+    @classmethod
+    def most(cls, record: StateRecord) -> dict[str, int]:
+        """The bytes that each file may have."""
+        return {POINTS: MOST_POINTS}
+
+    @classmethod
+    def from_files(
+        cls, id: str, record: ExactRecord, files: Mapping[str, bytes], encoders: EncoderFiles
+    ) -> "ExactState":
+        return cls(id, record, load(files[POINTS]), encoders)
+
+    def files(self) -> dict[str, bytes]:
+        return {POINTS: save({name: tensor.contiguous() for name, tensor in self._tensors.items()})}
+
+    @cached_property
+    def statistics(self) -> Statistics:
+        """Summed up when they are first asked for."""
+        return self._statistics or Statistics.from_tensors(sorted(self.record.names), self._tensors)
+
+    @property
+    def record(self) -> ExactRecord:
+        return self._record
+
+    @property
+    def exact(self) -> bool:
+        return True
+
+    @property
+    def encoder_digests(self) -> set[str]:
+        return {self.record.encoder.digest} if self.record.encoder.included else set()
+
+    def images_of(self, stored: StoredClass) -> int:
+        return len(self.statistics.classes[stored.name])
+
+    def _tried_recogniser(self) -> Recogniser:
+        size = self.config.image_size
+        if size > LARGEST_IMAGE:
+            raise ValueError(f"images of {size} x {size} pixels, more than {LARGEST_IMAGE} x {LARGEST_IMAGE}")
+        found = ExactRecogniser(self.encoders.load(self.record.encoder, self.config), self.statistics)
+        (vector,) = found.embed(torch.zeros(1, 3, size, size, dtype=torch.uint8))
+        if not bool(vector.isfinite().all()):
+            raise ValueError("weights are not finite numbers")
+        if vector.shape != (self.statistics.width,):
+            raise ValueError(f"classes of {self.statistics.width} numbers, images of {list(vector.shape)}")
+        return found
+
+    def remembering(
+        self, vectors: Mapping[str, Tensor], images: Mapping[str, tuple[str, ...]], when: str
+    ) -> "ExactState":
+        others = self.statistics.among(set(self.statistics.names) - set(vectors))
+        for name, of_class in vectors.items():
+            others = others.add(name, points(of_class).unique(dim=0))
+        record = ExactRecord.numbered(self.record.with_remembered(images, when))
+        return ExactState.of(record, others, self.encoders)
+
+    def learning(
+        self,
+        arrived: Mapping[str, Tensor],
+        classes: tuple[StoredClass, ...],
+        step: Step,
+        keep: Mapping[str, int | None],
+    ) -> "ExactState":
+        """With the points of more images, of new classes or known ones; `classes` are all classes after that."""
+        known = self.statistics
+        for name, of_class in arrived.items():
+            have = known.classes.get(name)
+            together = (of_class if have is None else torch.cat([have, of_class])).unique(dim=0)
+            known = (known if have is None else known.remove(name)).add(name, together)
+        done = step.model_copy(update={"measured": measured(known)})
+        record = self.record.model_copy(update={"classes": classes, "history": (*self.history, done), **keep})
+        return ExactState.of(ExactRecord.numbered(record), known, self.encoders)
+
+    def without(self, name: str) -> "ExactState":
+        if name not in self.record.names:
+            return ExactState("", self.record.without(name), self._tensors, self.encoders)
+        rest = self.statistics.remove(name)
+        came = next((i for i, step in enumerate(self.history) if name in step.classes), len(self.history))
+        told = [
+            step.model_copy(update={"measured": None}) if i >= came else step for i, step in enumerate(self.history)
+        ]
+        record = self.record.model_copy(update={"history": tuple(told)}).without(name)
+        calls = [i for i, step in enumerate(record.history) if step.what == "learn"]
+        if calls and record.history[calls[-1]].measured is None:
+            last = record.history[calls[-1]].model_copy(update={"measured": measured(rest)})
+            history = (*record.history[: calls[-1]], last, *record.history[calls[-1] + 1 :])
+            record = record.model_copy(update={"history": history})
+        return ExactState.of(ExactRecord.numbered(record), rest, self.encoders)
