@@ -14,6 +14,7 @@ from episodica.models.efficientnet_lite import VERSIONS
 PHOTO = 64  # pixels of the shorter side from which images count as photographs
 FOR_PHOTOS = {"backbone.name": "efficientnet_lite"}
 OF_TRAINING = ("train", "shape", "method", "memory", "augment", "learner", "kernels", "precision")  # sections
+OF_THIS_CALL = ("threads",)
 
 
 OF_ENCODER = ("backbone", "data")
@@ -52,7 +53,9 @@ def is_frozen(config: RunConfig) -> bool:
 
 def backbone_config(overrides: Mapping[str, Any]) -> RunConfig:
     """With images as the backbone wants them."""
-    wanted = {path: value for path, value in overrides.items() if path.partition(".")[0] not in OF_TRAINING}
+    wanted = {
+        path: value for path, value in overrides.items() if path.partition(".")[0] not in (*OF_TRAINING, *OF_THIS_CALL)
+    }
     return resolve(nest({"data.name": "folder", "learner.name": "whitened", **wanted}))
 
 

@@ -122,9 +122,7 @@ def _image_encoder(backbone: Backbone, config: RunConfig) -> ImageEncoder:
     shape = backbone.out_shape(config.image_size)
     if len(shape) != 1:
         raise InputError(f"{backbone.name} gives maps {list(shape)} and not one vector an image: choose another one")
-    return ImageEncoder(
-        backbone, config.image_size, mean=config.augment.mean, std=config.augment.std, threads=config.threads
-    )
+    return ImageEncoder(backbone, config.image_size, mean=config.augment.mean, std=config.augment.std)
 
 
 def _finite(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:

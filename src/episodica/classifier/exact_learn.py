@@ -29,7 +29,7 @@ class Arrived:
 
 def learn_exactly(folder: ModelFolder, call: ExactCall, on_event: OnEvent, stop: Callable[[], bool]) -> ModelState:
     """Embed, add up, measure, and make the result the model's present state. For the writer of the folder only."""
-    with computing(call.config.threads):
+    with computing(call.threads):
         before = call.state or _nothing_known(folder, call)
         arrived = _embedded(folder.encoders.load(before.record.encoder, call.config), call, on_event, stop)
         on_event({"event": "measuring"})

@@ -8,7 +8,7 @@ from episodica.classifier.exact_state import ExactState
 from episodica.classifier.options import FIXED, LearnOptions
 from episodica.classifier.session_data import Named, quoted
 from episodica.classifier.state import ModelState, StoredClass
-from episodica.config import RunConfig, resolve
+from episodica.config import RunConfig
 from episodica.errors import InputError
 
 KEEP = 5  # images of a class, to be looked at; what is known of it are the points of all
@@ -24,6 +24,7 @@ class ExactCall:
     config: RunConfig
     keep: int | None  # images of each class, or
     budget: int | None  # of all classes together
+    threads: int | None
     reason: str | None  # for this encoder
     complete: bool = False  # whether weights of any size are copied into the model
 
@@ -55,7 +56,7 @@ def plan_exact_call(
         )
     if state:
         _refuse_known(arriving, state.classes, options)
-    config = resolve(origin.record.config) if origin else _config(options, choice)
+    config = origin.config if origin else _config(options, choice)
     if origin:
         _refuse_other_encoder(options, origin)
     record = state.record if state else None
@@ -63,7 +64,10 @@ def plan_exact_call(
     if keep is None and budget is None:
         keep, budget = (record.keep, record.budget) if record else (KEEP, None)
     base = origin if state is None else None
-    return ExactCall(state, base, arriving, config, keep, budget, choice.reason if choice else None, options.complete)
+    reason = choice.reason if choice else None
+    return ExactCall(
+        state, base, arriving, config, keep, budget, options.overrides.get("threads"), reason, options.complete
+    )
 
 
 def _config(options: LearnOptions, choice: Choice | None) -> RunConfig:
