@@ -56,9 +56,9 @@ def test_elsewhere_it_answers_who_has_the_token_until_ctrl_c(
 ) -> None:
     process = start("serve", model, "--host", "0.0.0.0", "--port", 0, "--token", TOKEN)
     assert process.stdout is not None
-    told = re.search(r"http://\S+", process.stdout.readline())
-    assert told is not None
-    home = told[0].replace("0.0.0.0", "127.0.0.1")
+    address = re.search(r"http://\S+", process.stdout.readline())
+    assert address is not None
+    home = address[0].replace("0.0.0.0", "127.0.0.1")
     with urlopen(home + "health", timeout=60) as answer:
         assert json.load(answer) == {"status": "ok"}
     assert _status(home) == 401

@@ -74,9 +74,9 @@ def test_every_name_is_where_it_is_said_to_be() -> None:
 def test_type_checkers_are_told_the_same() -> None:
     stub = ast.parse((Path(episodica.__file__).with_suffix(".pyi")).read_text())
     imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
-    told = {(node.module, alias.name) for node in imports for alias in node.names}
+    typed = {(node.module, alias.name) for node in imports for alias in node.names}
     (listed,) = (ast.literal_eval(node.value) for node in stub.body if isinstance(node, ast.Assign))
-    assert told == {(f"episodica.{module}", name) for module, names in episodica._NAMES.items() for name in names}
+    assert typed == {(f"episodica.{module}", name) for module, names in episodica._NAMES.items() for name in names}
     assert set(listed) == set(episodica.__all__)
 
 

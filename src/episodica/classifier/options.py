@@ -60,7 +60,7 @@ class LearnOptions:
             raise InputError("keep is a number for each class and budget one for all: give one of them")
         for name, value, least in (("keep", self.keep, 0), ("budget", self.budget, 0), ("epochs", self.epochs, 1)):
             if value is not None and value < least:
-                raise InputError(f"--{name} {value}: it must be at least {least}")
+                raise InputError(f"{name} = {value}: it must be at least {least}")
 
     def with_budget_of(self, record: "StateRecord | None") -> "LearnOptions":
         """Where nothing is asked for, what was asked for before."""

@@ -19,6 +19,6 @@ def sampled(anchors: Tensor, count: int | None, rng: StepGenerators) -> Tensor:
 
 
 def alignment(learner: Learner, teacher: Learner, anchors: Tensor, new: Embedded, old: Embedded) -> Tensor:
-    """KL(q || p), mean over all images of the episodes: q and p are the softmax over the anchors of minus the distances
-    from the old and from the new model's embedding."""
+    """Eq. 6 of Liu et al. 2020: KL(q || p), mean over all images of the episodes; q and p are the softmax over the
+    anchors of minus the distances from the old and from the new model's embedding."""
     return learner.distill(learner.scores(anchors[None], new.images), teacher.scores(anchors[None], old.images))

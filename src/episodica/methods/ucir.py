@@ -83,12 +83,12 @@ class UCIR(Method, name="ucir"):
         return {"mix": draw_batch(arrived(pools), self.batch, rng("mix"))}
 
     def loss(self, step: Step) -> dict[str, Tensor]:
-        """L_ce + lambda L_dis^G + L_mr, each a mean over its images; f' and w' have length 1, f'* is the old model's:
+        """Eq. 9: L_ce + lambda L_dis^G + L_mr, each a mean over its images; f' and w' have length 1, f'* is the old f':
 
-        - classify, L_ce (cosine normalisation): cross-entropy of softmax(scale <w'_y, f'(x)>)
-        - less_forget, L_dis^G (less-forget constraint): 1 - <f'*(x), f'(x)>,
-          with lambda = less_forget sqrt(old / new classes)
-        - margin, L_mr (inter-class separation): see `_margin_ranking`
+        - classify, L_ce (eq. 1 with the cosine normalisation of eq. 4): cross-entropy of softmax(scale <w'_y, f'(x)>)
+        - less_forget, L_dis^G (eq. 6, less-forget constraint): 1 - <f'*(x), f'(x)>,
+          with lambda = less_forget sqrt(old / new classes) (eq. 7)
+        - margin, L_mr (eq. 8, inter-class separation): see `_margin_ranking`
         """
         new, old_classes = step.new_batches["mix"], len(self.old_weight)
         direction = F.normalize(new.features.float())
@@ -104,7 +104,7 @@ class UCIR(Method, name="ucir"):
         return terms
 
     def _margin_ranking(self, cosines: Tensor, labels: Tensor, old_classes: int) -> Tensor:
-        """L_mr: max(margin - <w'_y, f'(x)> + <w'_k, f'(x)>, 0) of exemplars x of class y and the new classes k nearest
+        """Eq. 8: max(margin - <w'_y, f'(x)> + <w'_k, f'(x)>, 0) of exemplars x of class y and the new classes k nearest
         to each. The paper sums over k; here it is the mean over both. 0 in a batch without exemplars."""
         of_exemplars = labels < old_classes
         own = cosines.gather(1, labels[:, None])[of_exemplars]

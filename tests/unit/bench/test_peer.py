@@ -13,31 +13,31 @@ from episodica.config.sections import AugmentConfig
 from episodica.data import augment
 from episodica.rng import generator
 
-SCENE = Workload(size=16)
+WORKLOAD = Workload(size=16)
 
 
 @pytest.mark.parametrize("kernels", available_kernels())
 def test_the_losses_of_a_few_steps_are_those_of_the_engine(kernels: str) -> None:
-    peer, engine = PeerLoop(SCENE, in_memory(SCENE), time.perf_counter), EngineLoop(SCENE, kernels)
+    peer, engine = PeerLoop(WORKLOAD, in_memory(WORKLOAD), time.perf_counter), EngineLoop(WORKLOAD, kernels)
     for _ in range(3):
         ours = torch.stack(list(engine.step().values())).sum().detach()
         torch.testing.assert_close(peer.step(), ours, rtol=1e-3, atol=1e-4)
 
 
 def test_the_loader_gives_what_lies_in_memory() -> None:
-    one_by_one, at_once = loaded(SCENE, workers=0), in_memory(SCENE)
+    one_by_one, at_once = loaded(WORKLOAD, workers=0), in_memory(WORKLOAD)
     for _ in range(2):
         torch.testing.assert_close(next(one_by_one), next(at_once), rtol=0, atol=0)
 
 
 def test_pictures_are_the_engine_s_pixels() -> None:
-    rows, pictures = rows_of(SCENE, 3), Pictures(SCENE)
-    ours = augment.plain(SCENE.store.read(rows), STILL)
+    rows, pictures = rows_of(WORKLOAD, 3), Pictures(WORKLOAD)
+    ours = augment.plain(WORKLOAD.store.read(rows), STILL)
     torch.testing.assert_close(torch.stack([pictures[row] for row in rows.tolist()]), ours.contiguous())
 
 
 def test_the_account_covers_the_step() -> None:
-    peer = PeerLoop(SCENE, loaded(SCENE, workers=0), time.perf_counter)
+    peer = PeerLoop(WORKLOAD, loaded(WORKLOAD, workers=0), time.perf_counter)
     started = time.perf_counter()
     peer.step()
     assert list(peer.spent) == ["loading", "forward", "backward", "optimiser"]

@@ -86,8 +86,8 @@ def test_what_is_exported_answers_as_the_recogniser_does(
     what, recogniser = export.exportable(folder.path), folder.state().recogniser()
     images = torch.randint(256, (3, 2, 3, SIZE, SIZE), dtype=torch.uint8, generator=generator("support"))
     asked = torch.randint(256, (4, 3, SIZE, SIZE), dtype=torch.uint8, generator=generator("asked"))
-    told = recogniser.only({str(i): recogniser.embed(group) for i, group in enumerate(images)})
-    expected = [list(answer.scores.values()) for answer in told.answers(recogniser.embed(asked))]
+    few_shot = recogniser.only({str(i): recogniser.embed(group) for i, group in enumerate(images)})
+    expected = [list(answer.scores.values()) for answer in few_shot.answers(recogniser.embed(asked))]
     found = FewShot(what.encoder(), what.temperature)(images / 255, asked / 255)
     np.testing.assert_allclose(found.numpy(), expected, atol=1e-4)
 

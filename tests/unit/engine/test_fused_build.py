@@ -224,15 +224,15 @@ def written_by_others(folder: Path) -> None:
 @pytest.mark.parametrize("share", [of_another_user, files_of_another_user, written_by_others])
 def test_what_others_can_write_is_not_loaded(planted, tmp_path, share, conv4_learner):
     share(planted)
-    told: list[str] = []
-    assert accelerate(conv4_learner, "auto", told.append) == "fused"
+    notices: list[str] = []
+    assert accelerate(conv4_learner, "auto", notices.append) == "fused"
     assert library().patch_moments
     assert not (tmp_path / "loaded").exists()
     if share is of_another_user:
-        assert "were not used, but built anew: " in told[0]
-        assert "belongs to another user" in told[0]
+        assert "were not used, but built anew: " in notices[0]
+        assert "belongs to another user" in notices[0]
     else:
-        assert not told
+        assert not notices
         assert planted.stat().st_mode & 0o777 == 0o700
 
 

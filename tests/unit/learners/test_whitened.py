@@ -51,10 +51,10 @@ def test_evaluation_gives_the_answers_of_the_classifier(whitened):
     known = Statistics.of({str(c): points(images[classes == c]) for c in range(6)}, WIDTH)
     model = ExactClassifier.for_other_classes(known)
     expected = model.with_classes({"a": points(support[:3]), "b": points(support[3:])}).cosines(points(query))
-    examinee = whitened.for_evaluation()
-    embed = lambda vectors: examinee.embed(vectors[:, :, None, None])  # noqa: E731
+    evaluated = whitened.for_evaluation()
+    embed = lambda vectors: evaluated.embed(vectors[:, :, None, None])  # noqa: E731
     episode = Embedded(embed(support).view(1, 2, 3, WIDTH), embed(query)[None])
-    torch.testing.assert_close(examinee.classify(episode)[0] * whitened.temperature, expected)
+    torch.testing.assert_close(evaluated.classify(episode)[0] * whitened.temperature, expected)
 
 
 def test_in_training_and_where_nothing_was_seen_it_is_the_nearest_mean_by_cosine(whitened):

@@ -1,4 +1,4 @@
-"""A thinned series is what averaging equal shares of the whole series gives."""
+"""A downsampled series is what averaging equal shares of the whole series gives."""
 
 from hypothesis import given
 from hypothesis import strategies as st

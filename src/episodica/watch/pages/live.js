@@ -132,14 +132,14 @@ function listen() {
   stream.addEventListener('open', () => say('live', 'live'));
   stream.addEventListener('error', () => say('server gone, trying again', 'lost'));
   stream.addEventListener('runs', (event) => {
-    const told = JSON.parse(event.data);
-    if (told.whole) {
+    const update = JSON.parse(event.data);
+    if (update.whole) {
       runs.clear();
       asked.clear();
     }
-    told.gone.forEach((id) => [runs, details, asked].forEach((known) => known.delete(id)));
-    told.runs.forEach((run) => runs.set(run.id, run));
-    setText(by('folder'), told.folder);
+    update.gone.forEach((id) => [runs, details, asked].forEach((known) => known.delete(id)));
+    update.runs.forEach((run) => runs.set(run.id, run));
+    setText(by('folder'), update.folder);
     document.title = title();
     schedule();
   });
