@@ -120,7 +120,7 @@ def _outcome(folder: ModelFolder, call: Call, store: ImageStore, trainer: Traine
     step = Step(
         what="learn",
         when=now(),
-        classes=tuple(call.session_data.names[c] for c in (*call.session_data.new, *call.session_data.unseen)),
+        classes=tuple(call.session_data.names[c] for c in call.session_data.brought),
         settings=summary(call),
         measured=measured,
     )
@@ -155,6 +155,9 @@ def _classes(folder: ModelFolder, call: Call, store: ImageStore, memory: Memory)
     for c, rows in session_data.unseen.items():
         aside = kept(session_data.held_out[c])
         found.append(StoredClass(name=session_data.names[c], kind="unseen", images=kept(rows), held_out=aside))
+    for c, rows in session_data.by_mean.items():
+        images = tuple(dict.fromkeys(kept(rows)))
+        found.append(StoredClass(name=session_data.names[c], kind="remembered", images=images))
     for stored in call.state.classes if call.state else ():
         if stored.kind != "learned" and stored.name not in session_data.names:
             share = None if stored.kind == "remembered" or call.options.budget is None else call.share

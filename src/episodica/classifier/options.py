@@ -110,6 +110,17 @@ def unseen_classes(options: LearnOptions, classes: int) -> int:
     return options.unseen
 
 
+def too_few(counts: Mapping[str, int], options: LearnOptions, least: int) -> set[str]:
+    """Classes with so few images that the training episodes of all would shrink to them: less than half of what an
+    episode takes at most, or of what the class in the middle has. None, where fewer than `least` others would be left.
+    """
+    if not counts:
+        return set()
+    needed = max(min(SHOTS + QUERIES, median(counts.values())) / 2, _number(options.overrides, "shape.shots", 0) + 1)
+    few = {name for name, count in counts.items() if count < needed}
+    return few if len(counts) - len(few) >= least else set()
+
+
 def fitting_size(images: Iterable[Encoded]) -> int:
     """The size nearest to the median of the images' shorter sides."""
     sides = shorter_sides(images)

@@ -70,6 +70,7 @@ def summary(call: Call) -> dict[str, Any]:
         "new_classes": amount.new,
         "images": amount.images,
         "unseen_classes": len(call.session_data.unseen),
+        "too_few_images": {call.session_data.names[c]: len(rows) for c, rows in call.session_data.by_mean.items()},
         "held_out_images": sum(map(len, call.session_data.held_out.values())),
         "exemplars_of_earlier_classes": sum(map(len, call.session_data.past.values())),
         "method": call.options.method,

@@ -3,7 +3,7 @@
 Which images are held out, and which classes of a first call stay unseen, is drawn here; none of them reaches training.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from episodica.classifier.options import Amount, LearnOptions, Share, unseen_classes
+from episodica.classifier.options import Amount, LearnOptions, Share, too_few, unseen_classes
 from episodica.classifier.state import StateRecord, StoredClass
 from episodica.classifier.vault import Vault
 from episodica.data.cache import Source
@@ -37,6 +37,7 @@ class SessionData:
     new: Rows = field(default_factory=dict)
     held_out: Rows = field(default_factory=dict)
     unseen: Rows = field(default_factory=dict)
+    by_mean: Rows = field(default_factory=dict)  # of classes that are too small to be trained on
 
     def add(self, name: str, images: Sequence[Encoded]) -> list[int]:
         """The rows of more images of a class, which is numbered when it first comes."""
@@ -54,6 +55,11 @@ class SessionData:
         rows = self.add(stored.name, [vault.read(digest) for digest in stored.images])
         self.digests.update(zip(rows, stored.images, strict=True))
         return rows
+
+    @property
+    def brought(self) -> list[int]:
+        """The classes that came with the call."""
+        return [*self.new, *self.unseen, *self.by_mean]
 
     @property
     def source(self) -> Source:
@@ -89,7 +95,8 @@ def gather(
 ) -> SessionData:
     """Sort new images and stored exemplars by what they are for. `size` is that of the model's images."""
     known = {stored.name: stored for stored in record.classes} if record else {}
-    check_arriving(arriving, known, options)
+    few = _too_few(arriving, known, options)
+    check_arriving(arriving, known, options, few)
     arriving = {
         name: _not_stored(images, known[name], vault, size) if name in known else images
         for name, images in arriving.items()
@@ -99,9 +106,19 @@ def gather(
         if stored.kind == "learned" and stored.name not in arriving:
             rows = session_data.add_stored(stored, vault)
             session_data.past[session_data.names.index(stored.name)] = rows
-    unseen = set() if record else _drawn_unseen(arriving, unseen_classes(options, len(arriving)), seed)
+    unseen = (
+        set()
+        if record
+        else _drawn_unseen(arriving.keys() - few, unseen_classes(options, len(arriving) - len(few)), seed)
+    )
     share = share_of(options, record, arriving)
+    for name in sorted(few):
+        before = session_data.add_stored(known[name], vault) if name in known else []
+        rows = before + session_data.add(name, arriving[name])
+        session_data.by_mean[session_data.names.index(name)] = rows
     for name, images in arriving.items():
+        if name in few:
+            continue
         shuffled = _shuffled(images, name, seed)
         missing = share.held_out_of(len(images)) - (len(known[name].held_out) if name in known else 0)
         aside = shuffled[: max(0, missing)]
@@ -122,14 +139,16 @@ def share_of(options: LearnOptions, record: StateRecord | None, arriving: Named)
     return Share.of(options, len({*stays, *arriving}))
 
 
-def check_arriving(arriving: Named, known: Mapping[str, StoredClass], options: LearnOptions) -> None:
+def check_arriving(
+    arriving: Named, known: Mapping[str, StoredClass], options: LearnOptions, few: Collection[str]
+) -> None:
     again = sorted(set(arriving) & set(known))
     if again and options.existing == "refuse":
         raise InputError(
             f"{quoted(again)} came before: rename {'it' if len(again) == 1 else 'them'} if other things are meant, or "
             "set existing to merge to learn the new images together with the exemplars that are left"
         )
-    small = sorted(name for name, images in arriving.items() if len(images) < 2 and name not in known)
+    small = sorted(name for name, images in arriving.items() if len(images) < 2 and name not in {*known, *few})
     if small:
         raise InputError(
             f"{quoted(small)} has fewer than 2 images, and learning takes at least 2 of a class: add some, or "
@@ -161,7 +180,15 @@ def _not_stored(images: Sequence[Encoded], stored: StoredClass, vault: Vault, si
     return new
 
 
-def _drawn_unseen(arriving: Named, count: int, seed: int) -> set[str]:
+def _too_few(arriving: Named, known: Mapping[str, StoredClass], options: LearnOptions) -> set[str]:
+    """Those that are known by the mean of their images instead of by training; never one that is trained already."""
+    learned = {name for name, stored in known.items() if stored.kind == "learned"}
+    stored = {name: len(known[name].images) if name in known else 0 for name in arriving}
+    counts = {name: stored[name] + len(images) for name, images in arriving.items() if name not in learned}
+    return too_few(counts, options, least=2 if options.method == "ft" or not learned else 1)
+
+
+def _drawn_unseen(arriving: Collection[str], count: int, seed: int) -> set[str]:
     names = sorted(arriving)
     return {names[i] for i in torch.randperm(len(names), generator=generator("unseen", seed))[:count].tolist()}
 

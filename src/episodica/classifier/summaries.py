@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from episodica.classifier.exact_plan import ExactCall
 from episodica.classifier.plan import Call, summary
 from episodica.classifier.state import Measured, ModelState
+from episodica.errors import listed
 from episodica.records.results import wilson_interval
 
 
@@ -98,6 +99,9 @@ def _training_intention(call: Call) -> Iterator[tuple[str, str]]:
     if s["exemplars_of_earlier_classes"]:
         yield "with", f"{s['exemplars_of_earlier_classes']:,} exemplars of earlier classes (method {s['method']})"
     yield "held out", f"{s['held_out_images']} images to measure with"
+    if s["too_few_images"]:
+        names = listed([f"{name} ({count})" for name, count in s["too_few_images"].items()])
+        yield "too few", f"{names}: not trained on, known by the mean of the images; training is as without"
     if s["unseen_classes"]:
         yield "unseen", f"{s['unseen_classes']} classes, never trained on, to measure with (--unseen)"
     yield "images", f"{s['image_size']} x {s['image_size']} pixels"

@@ -14,9 +14,10 @@ from episodica.classifier.images import pixels
 from episodica.classifier.incoming.read import read_classes
 from episodica.classifier.learn import learn
 from episodica.classifier.model_folder import ModelFolder
-from episodica.classifier.options import LearnOptions, Share, check_overrides, fitting_size
-from episodica.classifier.plan import Call, plan_call
+from episodica.classifier.options import LearnOptions, Share, check_overrides, fitting_size, too_few
+from episodica.classifier.plan import Call, plan_call, summary
 from episodica.classifier.state import ModelState
+from episodica.classifier.summaries import intention
 from episodica.errors import Interrupted
 
 QUICK = {"data.size": 16, "train.episodes": 2, "device": "cpu", "kernels": "torch"}
@@ -290,6 +291,36 @@ def test_too_few_images_or_classes_are_refused(model, write_classes, tmp_path):
         _call(model, write_classes("one", {"a": 0}))
     with pytest.raises(InputError, match="has no sub-folder with images"):
         read_classes(tmp_path / "first" / "a")
+
+
+def test_a_class_too_small_for_the_episodes_is_known_by_its_mean(model, write_classes):
+    images = write_classes("first", {"a": 0, "b": 1})
+    alone = _call(model, images)
+    write_classes("first", {"tiny": 2}, count=2)
+    call = _call(model, images)
+    assert call.config.shape == alone.config.shape  # as without it
+    assert summary(call)["too_few_images"] == {"tiny": 2}
+    assert "tiny (2): not trained on, known by the mean" in dict(intention(call))["too few"]
+    state = _learn(model, images)
+    assert [(stored.name, stored.kind) for stored in state.classes][-1] == ("tiny", "remembered")
+    assert len(state.recogniser().known) == 3
+    with pytest.raises(InputError, match='"tiny" came before'):
+        _call(model, write_classes("again", {"tiny": 2, "c": 3}))
+
+
+@pytest.mark.parametrize(
+    ("counts", "few"),
+    [
+        ({"a": 35, "b": 35, "c": 3}, {"c"}),
+        ({"a": 800, "b": 35, "c": 9, "d": 10}, {"c"}),
+        ({"a": 9, "b": 9, "c": 9}, set()),
+        ({"a": 8, "b": 8, "c": 4, "d": 2}, {"d"}),
+        ({"a": 800, "b": 3}, set()),  # one class alone is nothing to train on
+        ({}, set()),
+    ],
+)
+def test_which_classes_are_too_small(counts, few):
+    assert too_few(counts, LearnOptions(), least=2) == few
 
 
 def test_names_are_what_people_type_however_a_system_writes_accents(write_classes):
