@@ -28,7 +28,9 @@ def _call(model: Path, images: Path, **options) -> Call:
     folder = ModelFolder(model)
     overrides = (LATER if folder.exists else QUICK) | options.pop("overrides", {})
     base = options.pop("base", None)
-    return plan_call(folder, read_classes(images).classes, LearnOptions(epochs=1, overrides=overrides, **options), base)
+    call = plan_call(folder, read_classes(images).classes, LearnOptions(epochs=1, overrides=overrides, **options), base)
+    assert isinstance(call, Call)
+    return call
 
 
 def _learn(model: Path, images: Path, **options) -> ModelState:
@@ -166,6 +168,7 @@ def test_another_models_weights_can_be_the_start(model, write_classes, tmp_path)
     call = plan_call(
         ModelFolder(tmp_path / "other"), read_classes(images).classes, LearnOptions(overrides=LATER), ModelFolder(model)
     )
+    assert isinstance(call, Call)
     assert call.start.keys() == origin.weights.keys()
     assert call.config.image_size == 16
     with pytest.raises(InputError, match="to start from is for a new model"):
@@ -197,6 +200,7 @@ def test_work_that_began_with_other_weights_is_dropped(model, write_classes, tmp
     def began_with(base: Path) -> list[str]:
         options = LearnOptions(epochs=1, overrides=LATER)
         call = plan_call(ModelFolder(new), read_classes(images).classes, options, ModelFolder(base))
+        assert isinstance(call, Call)
         return _notices(new, call, interrupted=True)
 
     assert began_with(model) == []
