@@ -35,7 +35,7 @@ def test_where_many_fields_differ_defaults_go_without_saying(make_config):
 
 def test_a_switch_that_is_off_goes_without_saying(make_config):
     switch = "method.exemplars_in_distillation"
-    configs = [make_config({"method.name": "eiml", switch: on}) for on in (False, True)]
+    configs = [make_config({"method.name": "eiml", "shape.way": 5, switch: on}) for on in (False, True)]
     assert list(labels(configs).values()) == ["eiml", "eiml exemplars_in_distillation=True"]
 
 

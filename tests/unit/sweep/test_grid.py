@@ -201,7 +201,7 @@ def test_a_malformed_recipe_is_refused(write, text, message):
 
 def test_a_file_that_is_no_text_is_refused(tmp_path):
     (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match="not valid YAML"):
+    with pytest.raises(InputError, match="not text in UTF-8"):
         load_recipe(str(tmp_path / "binary.yaml"))
 
 
