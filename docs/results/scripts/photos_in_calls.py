@@ -66,7 +66,7 @@ def main() -> None:
                     **(unknown(state, so_far, new, asked) if new else {}),
                 }
             )
-        print(json.dumps(calls, indent=1))  # noqa: T201
+        print(json.dumps(calls, indent=1))
 
 
 def embedded(encoder: ImageEncoder, classes: dict[str, list]) -> Embedded:
