@@ -24,6 +24,8 @@ class StreamConfig(Section):
     """number of tasks in which the stream classes arrive"""
     sessions: int | None = Field(default=None, ge=1)
     """stop after this many of them, with the classes of the others never seen; by default after the last"""
+    merged: bool = False
+    """all tasks at once, for as many steps: the method as its own upper bound, evaluated on the tasks as they were"""
     order: Literal["seeded", "natural", "grouped"] = "seeded"
     """a seeded permutation of the classes, label order (the released split), or group after group, seeded"""
     seed: int = Field(default=0, ge=0)

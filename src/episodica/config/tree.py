@@ -147,7 +147,7 @@ class RunConfig(Section):
     @property
     def is_bound(self) -> bool:
         """Whether the run trains on all tasks at once: one session, which stands where the stream ends."""
-        return self.method.component.merges_tasks  # type: ignore[attr-defined]
+        return self.stream.merged or self.method.component.merges_tasks  # type: ignore[attr-defined]
 
     @property
     def epochs(self) -> int:

@@ -44,7 +44,7 @@ def load_experiment(config: RunConfig, on_progress: OnProgress = silent) -> Expe
     split = split_of(config, dataset, arrays)
     method: Method = config.method.build()
     stream = TaskStream.of(split).first(config.stream.learned)
-    if method.merges_tasks:
+    if config.is_bound:
         stream = stream.merged()
     stream.check(config.training_shape, config.evaluation_shapes)
     if method.replays:

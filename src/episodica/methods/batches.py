@@ -5,6 +5,7 @@ A class's label is its place in the order of arrival: past classes first, then t
 
 from math import ceil
 
+from episodica.data.sampling import choose
 from episodica.lazy_torch import Generator, Tensor, torch
 from episodica.types import Batch, Pool, Pools, Shape
 
@@ -36,6 +37,14 @@ def draw_of_each(pool: Pool, count: int, g: Generator) -> Tensor:
     keys = torch.rand(pool.rows.shape, generator=g).masked_fill(pool.rows < 0, torch.inf)
     places = torch.arange(count) % pool.counts[:, None]
     return pool.rows.gather(1, keys.argsort(dim=1).gather(1, places))
+
+
+def draw_groups(pool: Pool, size: int, least: int, g: Generator) -> Batch:
+    """Images of different classes, equally many of each (but for what does not divide), and at least so many."""
+    classes = choose(len(pool), max(1, min(len(pool), size // least)), 1, g)[0]
+    drawn = Pool(pool.classes[classes], pool.rows[classes], pool.counts[classes])
+    rows = draw_of_each(drawn, ceil(size / len(classes)), g)
+    return Batch(rows.T.flatten()[:size], classes.repeat(rows.shape[1])[:size])
 
 
 def batch_steps(episodic: int, shape: Shape, size: int) -> int:

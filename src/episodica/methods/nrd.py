@@ -1,0 +1,120 @@
+"""Neighbourhood Replay Distillation: a classifier and a neighbourhood loss on half new images, half exemplars.
+
+Embeddings are directions: the last ReLU is left out and lengths are ignored, in training as in evaluation. A step
+embeds images of the current task and as many exemplars, classes balanced in each half, and (1) tells all seen classes
+apart by a cosine classifier, (2) makes images of one class each other's neighbours, and (3) keeps the neighbourhoods
+that the previous model saw in the same batch. It combines the cosine classifier of UCIR (Hou et al. 2019),
+neighbourhood component analysis (Goldberger et al. 2004) and the relational distillation of Co2L (Cha et al. 2021).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from math import cos, pi
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from episodica.config.sections import TrainConfig
+from episodica.lazy_torch import F, Optimizer, Tensor, nn, torch
+from episodica.learners.learner import Learner
+from episodica.methods.access import Access
+from episodica.methods.batches import NO_EPISODES, draw_groups
+from episodica.methods.heads import features
+from episodica.methods.method import Method, Step, require_vectors
+from episodica.rng import StepGenerators
+from episodica.types import Batch, Pools, Shape
+
+
+class NRD(Method, name="nrd"):
+    """Cosine classifier, neighbourhood loss and kept neighbourhoods, on new images and exemplars in equal parts."""
+
+    replays: ClassVar[bool] = True
+    ignores: ClassVar[tuple[str, ...]] = NO_EPISODES
+    exemplars: ClassVar[str | None] = "herding"
+    centroids: ClassVar[str] = "normalised"
+
+    neighbours: Annotated[float, Field(ge=0, description="weight of the neighbourhood loss")] = 0.5
+    keep: Annotated[float, Field(ge=0, description="weight of keeping the previous model's neighbourhoods")] = 1.0
+    scale: Annotated[
+        float, Field(gt=0, description="factor on cosines in the classifier and the neighbourhood loss")
+    ] = 16.0
+    kept_scale: Annotated[float, Field(gt=0, description="factor on cosines where neighbourhoods are kept")] = 10.0
+    group: Annotated[
+        int, Field(ge=2, description="images of a class in a half, at least, where there are more classes than fit")
+    ] = 4
+    lr: Annotated[float, Field(gt=0, description="learning rate, falling to 0 along a cosine in every session")] = 0.1
+    momentum: Annotated[float, Field(ge=0, lt=1, description="Nesterov momentum of SGD")] = 0.9
+    weight_decay: Annotated[float, Field(ge=0, description="of SGD, on the whole network")] = 5e-4
+
+    weight: nn.Parameter = field(init=False)  # [C, D], classes in the order of arrival
+
+    def __post_init__(self) -> None:
+        self.weight = nn.Parameter(torch.empty(0, 0))
+
+    def check(self, shape: Shape, learner: type[Learner]) -> None:
+        require_vectors(learner, "it compares the directions of embeddings")
+
+    def adapt(self, learner: Learner) -> None:
+        learner.backbone.drop_last_activation()
+
+    def optimizer(self, parameters: list[nn.Parameter], train: TrainConfig) -> Optimizer:
+        return torch.optim.SGD(
+            parameters, lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay, nesterov=self.momentum > 0
+        )
+
+    def rate(self, step: int, steps: int, train: TrainConfig) -> float:
+        return self.lr * (1 + cos(pi * step / steps)) / 2
+
+    def begin(self, access: Access, pools: Pools) -> None:
+        """The classifier's weights of new classes start at their class means."""
+        means = [F.normalize(features(access, rows)).mean(0) for rows in pools.current.by_class().values()]
+        known = self.weight.detach().reshape(-1, len(means[0]))
+        self.weight = nn.Parameter(torch.cat([known, F.normalize(torch.stack(means))]))
+
+    def draw(self, pools: Pools, shape: Shape, rng: StepGenerators) -> Mapping[str, Batch]:
+        """As many images of the current task, and as many exemplars, as an episode has."""
+        current = draw_groups(pools.current, shape.images, self.group, rng("mix"))
+        if pools.past is None:
+            return {"mix": current}
+        past = draw_groups(pools.past, shape.images, self.group, rng("past"))
+        labels = torch.cat([past.labels, len(pools.past) + current.labels])
+        return {"mix": Batch(torch.cat([past.rows, current.rows]), labels)}
+
+    def loss(self, step: Step) -> dict[str, Tensor]:
+        new = step.new_batches["mix"]
+        directions = F.normalize(new.features.float())
+        cosines = directions @ F.normalize(self.weight).T  # [M, C]
+        terms = {"classify": F.cross_entropy(self.scale * cosines, new.labels)}
+        if self.neighbours:
+            terms["neighbours"] = self.neighbours * neighbourhood_loss(directions, new.labels, self.scale)
+        if self.keep and step.teacher is not None:
+            old = F.normalize(step.old_batches["mix"].features.float())
+            terms["keep"] = self.keep * neighbourhood_change(old, directions, self.kept_scale)
+        return terms
+
+
+def neighbourhood_loss(directions: Tensor, labels: Tensor, scale: float) -> Tensor:
+    """Minus the log of the share that images of the own class have among an image's neighbours, weighted by likeness;
+    the mean over images that have one of their class in the batch."""
+    shares = likeness(directions, scale)
+    same = without_diagonal(labels[:, None] == labels)
+    own = shares.masked_fill(~same, -torch.inf)[same.any(1)]
+    return -own.logsumexp(1).mean() if len(own) else shares.sum() * 0
+
+
+def neighbourhood_change(old: Tensor, new: Tensor, scale: float) -> Tensor:
+    """KL divergence of an image's neighbours, weighted by likeness, from those that it had in the old model."""
+    return F.kl_div(likeness(new, scale), likeness(old, scale), reduction="batchmean", log_target=True)
+
+
+def likeness(directions: Tensor, scale: float) -> Tensor:
+    """The log share that each other image of the batch has in an image's neighbourhood. [M, M - 1]"""
+    return (scale * without_diagonal(directions @ directions.T)).log_softmax(1)
+
+
+def without_diagonal(square: Tensor) -> Tensor:
+    """Each line without the image itself. [M, M] -> [M, M - 1]"""
+    size = len(square)
+    return square.flatten()[1:].view(size - 1, size + 1)[:, :-1].reshape(size, size - 1)
