@@ -11,7 +11,19 @@ import yaml
 from safetensors.torch import load_file
 
 from conformance.conftest import Observation
-from conformance.tiny import PAIRS, RUNNABLE, SESSIONS, STEPS, TINY, every_pair, losses, refusal, tensors_digest, tiny
+from conformance.tiny import (
+    COMPLETE_BACKBONES,
+    PAIRS,
+    RUNNABLE,
+    SESSIONS,
+    STEPS,
+    TINY,
+    every_pair,
+    losses,
+    refusal,
+    tensors_digest,
+    tiny,
+)
 from episodica.config import RunConfig, resolve
 from episodica.engine.experiment import load_experiment, new_learner
 from episodica.engine.run import load_learner, run_one
@@ -151,7 +163,7 @@ TINIER = {
 }
 
 
-@pytest.mark.parametrize("backbone", components("backbone"))
+@pytest.mark.parametrize("backbone", COMPLETE_BACKBONES)
 def test_every_backbone_embeds_as_it_says_and_trains(backbone: str, plain: Run) -> None:
     config = tiny(TINIER, backbone=backbone)
     experiment = load_experiment(config)

@@ -71,6 +71,11 @@ def refusal(method: str, learner: str) -> str | None:
     return None
 
 
+COMPLETE_BACKBONES = [  # a name is all that they need
+    name
+    for name, backbone in components("backbone").items()
+    if not any(field.is_required() for field in settings_of(backbone).model_fields.values())
+]
 PAIRS = list(product(components("method"), components("learner")))
 RUNNABLE = [pair for pair in PAIRS if refusal(*pair) is None]
 

@@ -192,5 +192,5 @@ def test_of_many_unreadable_images_the_first_are_named(tmp_path):
         for i in range(5):
             (tmp_path / c).mkdir(exist_ok=True)
             (tmp_path / c / f"{i}.jpg").touch()
-    with pytest.raises(InputError, match=r"20 of 20 images .*bee/4\.jpg: is empty; and 10 more\. Repair or remove"):
+    with pytest.raises(InputError, match=r"20 of 20 images .*bee/4\.jpg: is empty and 10 more\. Repair or remove"):
         load(tmp_path)

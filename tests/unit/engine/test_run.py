@@ -20,10 +20,10 @@ def silent(event: Any) -> None:
 
 @pytest.fixture
 def without_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    def library() -> None:
+    def kernels() -> None:
         raise CannotBuild("there is no compiler")
 
-    monkeypatch.setattr(accelerate, "library", library)
+    monkeypatch.setattr(accelerate, "kernels", kernels)
 
 
 def notices(folder: Path) -> list[str]:

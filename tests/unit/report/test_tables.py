@@ -90,7 +90,7 @@ def test_csv_reads_back_as_what_was_written():
 def test_hostile_names_stay_names():
     table = Table("t", HOSTILE, ("2",), (Row(HOSTILE, (Cell(word=HOSTILE),)),))
     (line,) = csv.DictReader(StringIO(as_csv(table)))
-    assert line["method"] == line["value"] == f"'{HOSTILE}"
+    assert line["method"] == line["value"] == "'" + HOSTILE.replace("\n", "\ufffd")  # no formula, no control character
     assert len(markdown(table).splitlines()) == 3
     assert "<script>" not in markdown(table)
     drawn = latex(table)
