@@ -70,9 +70,14 @@ class ExactState(ModelState):
 
     @classmethod
     def from_files(
-        cls, id: str, record: ExactRecord, files: Mapping[str, bytes], encoders: EncoderFiles
+        cls,
+        id: str,
+        record: ExactRecord,
+        files: Mapping[str, bytes],
+        encoders: EncoderFiles,
+        statistics: Statistics | None = None,
     ) -> "ExactState":
-        return cls(id, record, load(files[POINTS]), encoders)
+        return cls(id, record, load(files[POINTS]), encoders, statistics)
 
     def files(self) -> dict[str, bytes]:
         return {POINTS: save({name: tensor.contiguous() for name, tensor in self._tensors.items()})}

@@ -17,6 +17,7 @@ from episodica.files.digest import digest_of, is_digest
 from episodica.files.door import Folder, Refused
 from episodica.files.parsing import parse_json
 from episodica.files.tensors import NoTensors, read_tensors
+from episodica.learners.statistics import Statistics
 
 RECORD, CHECKSUMS, TENSORS = "state.json", "checksums.json", ".safetensors"
 MOST = {RECORD: 2**26, CHECKSUMS: 2**12}  # bytes
@@ -30,6 +31,7 @@ class _Damaged(Exception):
 class StateFiles:
     def __init__(self, folder: Folder, encoders: EncoderFiles) -> None:
         self.folder, self.encoders = folder, encoders
+        self._written: tuple[str, Statistics] | None = None  # the sums of the last state, by its id: it takes no time
 
     def write(self, state: ModelState, number: int) -> str:
         """The id under which the state can be loaded from now on."""
@@ -38,6 +40,8 @@ class StateFiles:
         id = f"{number:06d}-{digest_of(files[CHECKSUMS])}"
         for name, data in files.items():
             (self.folder / id).write_bytes(name, data)
+        if isinstance(state, ExactState):
+            self._written = id, state.statistics
         return id
 
     def load(self, id: str) -> ModelState:
@@ -47,7 +51,8 @@ class StateFiles:
             kind = ExactState if isinstance(record, ExactRecord) else TrainedState
             files = {name: self._checked(id, name, most, checksums) for name, most in kind.most(record).items()}
             if isinstance(record, ExactRecord):
-                return ExactState.from_files(id, record, files, self.encoders)
+                summed = self._written[1] if self._written and self._written[0] == id else None
+                return ExactState.from_files(id, record, files, self.encoders, summed)
             return TrainedState.from_files(id, record, files)
         except Refused:
             raise
