@@ -75,7 +75,10 @@ def exportable(folder: Path) -> Exportable:
         return Exportable(load_learner(folder), config.image_size, mean, std, normalised=config.normalised)
     recogniser = ModelFolder(folder).state().recogniser()
     if not isinstance(recogniser, TrainedRecogniser):
-        raise InputError(f"{folder} has a frozen encoder: `episodica export` writes trained models alone")
+        raise InputError(
+            f"{folder} has a frozen encoder, and only trained models are exported: answer with `episodica serve`, or make "
+            "a new model with --backbone.name conv4"
+        )
     return Exportable(
         recogniser.learner,
         recogniser.image_size,
