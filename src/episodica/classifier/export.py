@@ -76,8 +76,8 @@ def exportable(folder: Path) -> Exportable:
     recogniser = ModelFolder(folder).state().recogniser()
     if not isinstance(recogniser, TrainedRecogniser):
         raise InputError(
-            f"{folder} has a frozen encoder, and only trained models are exported: answer with `episodica serve`, or make "
-            "a new model with --backbone.name conv4"
+            f"{folder} has a frozen encoder, and only trained models are exported: answer with `episodica serve`, or "
+            "make a new model with --backbone.name conv4"
         )
     return Exportable(
         recogniser.learner,
