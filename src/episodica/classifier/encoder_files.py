@@ -12,6 +12,7 @@ from pydantic import Field
 from safetensors.torch import load
 from torch import Tensor
 
+from episodica.classifier.adaptation import FIRST
 from episodica.classifier.trained_state import encoded
 from episodica.config import RunConfig
 from episodica.config.sections import Section
@@ -36,6 +37,8 @@ class EncoderRecord(Section):
     """of its weights"""
     included: bool
     """whether they lie in the model's folder"""
+    depths: int = Field(default=1, ge=1)
+    """of how many of its last blocks an embedding is made"""
 
 
 class EncoderFiles:
@@ -43,11 +46,15 @@ class EncoderFiles:
         self.folder = folder
         self._built: dict[str, ImageEncoder] = {}  # by digest and config: a state more takes no time
 
-    def add(self, config: RunConfig, *, complete: bool = False) -> EncoderRecord:
-        """Take the pretrained weights of the config's backbone into the folder, unless they are very large."""
+    def add(self, config: RunConfig, *, complete: bool = False, deep: bool = False) -> EncoderRecord:
+        """Take the pretrained weights of the config's backbone into the folder, unless they are very large.
+
+        Where it is `deep`, its embeddings are made of all blocks but the first ones.
+        """
         backbone = _backbone(config)
         backbone.load_pretrained()
-        return self._keep(config, backbone, encoded(backbone.state_dict()), complete)
+        depths = max(1, len(backbone.blocks) - FIRST) if deep else 1
+        return self._keep(config, backbone, encoded(backbone.state_dict()), complete, depths)
 
     def copy(self, record: EncoderRecord, source: "EncoderFiles") -> EncoderRecord:
         """Take what another model has."""
@@ -55,16 +62,17 @@ class EncoderFiles:
             self.folder.write_bytes(f"{record.digest}{ENDING}", source._read(record))
         return record
 
-    def _keep(self, config: RunConfig, backbone: Backbone, data: bytes, complete: bool) -> EncoderRecord:
+    def _keep(self, config: RunConfig, backbone: Backbone, data: bytes, complete: bool, depths: int) -> EncoderRecord:
         record = EncoderRecord(
             name=backbone.name,
             origin=backbone.origin,
             digest=digest_of(data),
             included=complete or len(data) <= INCLUDED,
+            depths=depths,
         )
         if record.included and not self.folder.has(f"{record.digest}{ENDING}"):
             self.folder.write_bytes(f"{record.digest}{ENDING}", data)
-        self._built[_key(record, config)] = _image_encoder(backbone, config)
+        self._built[_key(record, config)] = _image_encoder(backbone, config, record.depths)
         return record
 
     def load(self, record: EncoderRecord, config: RunConfig) -> ImageEncoder:
@@ -80,7 +88,7 @@ class EncoderFiles:
                         f"the model was made with other weights than those of {record.origin} on this machine: get the "
                         "same ones, or a copy of the model that was made with --complete"
                     )
-            self._built[key] = _image_encoder(backbone, config)
+            self._built[key] = _image_encoder(backbone, config, record.depths)
         return self._built[key]
 
     def _read(self, record: EncoderRecord) -> bytes:
@@ -109,7 +117,7 @@ def is_encoder(name: str) -> bool:
 
 def _key(record: EncoderRecord, config: RunConfig) -> str:
     what: dict[str, Any] = {"backbone": config.backbone.model_dump(mode="json"), "size": config.image_size}
-    return f"{record.digest} {what} {config.augment.mean} {config.augment.std}"
+    return f"{record.digest} {record.depths} {what} {config.augment.mean} {config.augment.std}"
 
 
 def _backbone(config: RunConfig) -> Backbone:
@@ -118,11 +126,12 @@ def _backbone(config: RunConfig) -> Backbone:
     return backbone.eval().requires_grad_(False)
 
 
-def _image_encoder(backbone: Backbone, config: RunConfig) -> ImageEncoder:
+def _image_encoder(backbone: Backbone, config: RunConfig, depths: int) -> ImageEncoder:
     shape = backbone.out_shape(config.image_size)
     if len(shape) != 1:
         raise InputError(f"{backbone.name} gives maps {list(shape)} and not one vector an image: choose another one")
-    return ImageEncoder(backbone, config.image_size, mean=config.augment.mean, std=config.augment.std)
+    augment = config.augment
+    return ImageEncoder(backbone, config.image_size, mean=augment.mean, std=augment.std, depths=depths)
 
 
 def _finite(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:

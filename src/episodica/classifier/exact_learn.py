@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
+from episodica.classifier.adaptation import NO_EARLIER_BLOCKS, compared, in_words
 from episodica.classifier.exact_plan import ExactCall
 from episodica.classifier.exact_state import ExactRecord, ExactState
 from episodica.classifier.images import pixels
@@ -16,25 +16,30 @@ from episodica.engine.device import computing
 from episodica.engine.image_encoder import ImageEncoder
 from episodica.engine.trainer import OnEvent
 from episodica.errors import InputError, Interrupted, listed
-from episodica.learners.statistics import Statistics, points
+from episodica.learners.statistics import Statistics, points, rounded
 
 
 @dataclass(frozen=True, eq=False)
 class Arrived:
-    """The images of a class that could be read, and their points. int16 [n, D]"""
+    """The images of a class that could be read, and their embeddings. [n, D]"""
 
     images: Sequence[Encoded]
-    points: Tensor
+    vectors: Tensor
 
 
 def learn_exactly(folder: ModelFolder, call: ExactCall, on_event: OnEvent, stop: Callable[[], bool]) -> ModelState:
     """Embed, add up, measure, and make the result the model's present state. For the writer of the folder only."""
     with computing(call.threads):
         before = call.state or _nothing_known(folder, call)
-        arrived = _embedded(folder.encoders.load(before.record.encoder, call.config), call, on_event, stop)
+        if call.adapt != "no" and before.record.encoder.depths == 1:
+            on_event({"event": "notice", "text": NO_EARLIER_BLOCKS.format(before.record.encoder.name)})
+        encoder = folder.encoders.load(before.record.encoder, call.config)
+        arrived = _embedded(encoder, call, on_event, stop)
         on_event({"event": "measuring"})
         step = Step(what="learn", when=now(), classes=tuple(arrived), settings={"encoder": before.record.encoder.name})
-        new = {name: of_class.points for name, of_class in arrived.items()}
+        new = {name: points(of_class.vectors) for name, of_class in arrived.items()}
+        if call.adapt == "auto" and encoder.widths:
+            before, new = _chosen(before, new, _of_last_block(arrived, encoder.widths[-1]), on_event)
         classes = _classes(folder, call, before.classes, arrived)
         return folder.commit(before.learning(new, classes, step, {"keep": call.keep, "budget": call.budget}))
 
@@ -44,10 +49,31 @@ def _nothing_known(folder: ModelFolder, call: ExactCall) -> ExactState:
     if call.base:
         encoder = folder.encoders.copy(call.base.record.encoder, call.base.encoders)
     else:
-        encoder = folder.encoders.add(call.config, complete=call.complete)
-    record = ExactRecord(config=call.config.tree(), sessions=0, classes=(), encoder=encoder)
-    (width,) = call.config.backbone.declared().out_shape(call.config.image_size)
+        encoder = folder.encoders.add(call.config, complete=call.complete, deep=call.adapt != "no")
+    adapt = call.base.record.adapt if call.base else call.adapt
+    record = ExactRecord(config=call.config.tree(), sessions=0, classes=(), encoder=encoder, adapt=adapt)
+    widths = folder.encoders.load(encoder, call.config).widths
+    width = sum(widths or call.config.backbone.declared().out_shape(call.config.image_size))
     return ExactState.of(record, Statistics.none(width), folder.encoders)
+
+
+def _of_last_block(arrived: Mapping[str, Arrived], width: int) -> dict[str, Tensor]:
+    """The points that they have where the last block alone is looked at: the end of every embedding."""
+    return {name: rounded(of_class.vectors[:, -width:]) for name, of_class in arrived.items()}
+
+
+def _chosen(
+    adapted: ExactState, points: dict[str, Tensor], of_last_block: dict[str, Tensor], on_event: OnEvent
+) -> tuple[ExactState, dict[str, Tensor]]:
+    """The model without any class, and the points to learn: of many blocks only if they are better beyond chance."""
+    found = compared(of_last_block, points)
+    on_event({"event": "notice", "text": in_words(found, adapted.record.encoder.depths)})
+    if found and found.better:
+        return adapted, points
+    encoder = adapted.record.encoder.model_copy(update={"depths": 1})
+    (width,) = {found.shape[1] for found in of_last_block.values()}
+    record = adapted.record.model_copy(update={"encoder": encoder})
+    return ExactState.of(record, Statistics.none(width), adapted.encoders), of_last_block
 
 
 def _embedded(
@@ -64,14 +90,14 @@ def _embedded(
     if found.unreadable:
         left_out = listed([str(image) for image in found.unreadable], separator="; ")
         on_event({"event": "notice", "text": f"left out, because they cannot be read: {left_out}"})
-    everything, place = points(found.vectors), {row: i for i, row in enumerate(found.rows)}
+    place = {row: i for i, row in enumerate(found.rows)}
     arrived, start = {}, 0
     for name, of_class in call.arriving.items():
         rows = [row for row in range(start, start + len(of_class)) if row in place]
         start += len(of_class)
         if not rows:
             raise InputError(f'"{name}" has no image that can be read: add some, or remove it')
-        arrived[name] = Arrived([images[row] for row in rows], everything[torch.tensor([place[row] for row in rows])])
+        arrived[name] = Arrived([images[row] for row in rows], found.vectors[[place[row] for row in rows]])
     return arrived
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from episodica.classifier.encoder_choice import Choice, asks_for_training, backbone_config
 from episodica.classifier.exact_state import ExactState
-from episodica.classifier.options import FIXED, LearnOptions
+from episodica.classifier.options import FIXED, Adapt, LearnOptions
 from episodica.classifier.session_data import Named, quoted
 from episodica.classifier.state import ModelState, StoredClass
 from episodica.config import RunConfig
@@ -26,6 +26,7 @@ class ExactCall:
     budget: int | None  # of all classes together
     threads: int | None
     reason: str | None  # for this encoder
+    adapt: Adapt = "no"  # what a new model shall try; the encoder of another one is taken as it is
     complete: bool = False  # whether weights of any size are copied into the model
 
     @property
@@ -66,7 +67,16 @@ def plan_exact_call(
     base = origin if state is None else None
     reason = choice.reason if choice else None
     return ExactCall(
-        state, base, arriving, config, keep, budget, options.overrides.get("threads"), reason, options.complete
+        state=state,
+        base=base,
+        arriving=arriving,
+        config=config,
+        keep=keep,
+        budget=budget,
+        threads=options.overrides.get("threads"),
+        reason=reason,
+        adapt="no" if origin else options.adapt or "no",
+        complete=options.complete,
     )
 
 
@@ -85,6 +95,8 @@ def _refuse_known(arriving: Named, known: Sequence[StoredClass], options: LearnO
 
 def _refuse_other_encoder(options: LearnOptions, origin: ExactState) -> None:
     """What an earlier call has decided may be said again, but not changed."""
+    if options.adapt not in (None, origin.record.adapt):
+        raise InputError("--adapt was decided when the model was made: leave it out, or make a new model")
     for path, value in options.overrides.items():
         section, _, key = path.partition(".")
         if section in FIXED and origin.record.config[section].get(key) != value:

@@ -15,6 +15,7 @@ from torch import Tensor
 from episodica.classifier.encoder_files import EncoderFiles, EncoderRecord
 from episodica.classifier.exact_measure import measured
 from episodica.classifier.exact_recogniser import ExactRecogniser
+from episodica.classifier.options import Adapt
 from episodica.classifier.recogniser import Recogniser
 from episodica.classifier.state import EXACT_FORMAT, LARGEST_IMAGE, ModelState, StateRecord, Step, StoredClass
 from episodica.learners.statistics import Statistics, points
@@ -26,6 +27,8 @@ MOST_POINTS = 2**32  # bytes
 class ExactRecord(StateRecord):
     format: Literal[2] = EXACT_FORMAT  # type: ignore[assignment]
     encoder: EncoderRecord
+    adapt: Adapt = "no"
+    """what was asked for when the model was made; what came of it is among the facts of the encoder"""
     keep: int | None = Field(default=None, ge=0)
 
     @property

@@ -16,7 +16,7 @@ from episodica.classifier.labels import Labels, label_array, merged, names_of
 from episodica.classifier.learn import learn
 from episodica.classifier.model_copy import Files, read_model, write_model
 from episodica.classifier.model_folder import ModelFolder
-from episodica.classifier.options import Existing, LearnOptions, Method
+from episodica.classifier.options import Adapt, Existing, LearnOptions, Method
 from episodica.classifier.picture_input import Pictures, images_and_labels, in_batches, usable
 from episodica.classifier.plan import plan_call
 from episodica.classifier.state import ModelState
@@ -29,9 +29,10 @@ class FewShotClassifier(Estimator):
     """Learns classes as they arrive and recognises new ones from a few images each.
 
     Arguments are hyper-parameters: images that each class leaves behind (`keep`) or all together (`budget`), the
-    method, the length of training, and any field of the config by its path. Images are paths, encoded bytes, PIL
-    images, arrays [H, W, 3] or tensors [3, H, W], of uint8 or of floats between 0 and 1; or, with their labels, a data
-    set whose items are (image, label). Labels are text or integers, and come back as what they were.
+    method, the length of training, whether earlier blocks of a frozen encoder are looked at (`adapt`), and any field
+    of the config by its path. Images are paths, encoded bytes, PIL images, arrays [H, W, 3] or tensors [3, H, W], of
+    uint8 or of floats between 0 and 1; or, with their labels, a data set whose items are (image, label). Labels are
+    text or integers, and come back as what they were.
 
     `classes_` are all labels, sorted, and `n_features_in_` the numbers of an image as the model sees it.
     """
@@ -50,12 +51,14 @@ class FewShotClassifier(Estimator):
         existing: Existing = "merge",
         epochs: int | None = None,
         unseen: int = 0,
+        adapt: Adapt | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
         self.keep, self.budget = keep, budget
         self.method: Method = method
         self.existing: Existing = existing
         self.epochs, self.unseen, self.settings = epochs, unseen, settings
+        self.adapt: Adapt | None = adapt
 
     def fit(self, X: Pictures | Pairs, y: Labels | None = None) -> Self:  # noqa: N803 - scikit-learn's name
         """Forget everything, then learn these classes by training."""
@@ -201,6 +204,7 @@ class FewShotClassifier(Estimator):
             existing=self.existing,
             epochs=self.epochs,
             unseen=self.unseen,
+            adapt=self.adapt,
             overrides=self.settings or {},
         )
         arriving = usable(images, labels)

@@ -42,6 +42,7 @@ ELSEWHERE = {
 
 Method = Literal["erd", "ft"]
 Existing = Literal["merge", "refuse"]
+Adapt = Literal["auto", "yes", "no"]
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class LearnOptions:
     existing: Existing = "refuse"
     epochs: int | None = None
     unseen: int = 0  # classes of the first call to hold out of training
+    adapt: Adapt | None = None  # whether earlier blocks of a frozen encoder are looked at too; decided once
     complete: bool = False  # whether weights of a frozen encoder are copied into the model, whatever their size
     overrides: Mapping[str, Any] = field(default_factory=dict)  # any field of the config, by its path
 

@@ -47,6 +47,11 @@ def plan_call(
         return plan_exact_call(arriving, options, state, origin)
     if choice and choice.frozen:
         return plan_exact_call(arriving, options, None, None, choice)
+    if options.adapt in ("auto", "yes"):
+        raise InputError(
+            f"--adapt {options.adapt} is about a frozen encoder, and this model's network is trained: leave it out, or "
+            "make a new model with --backbone.name efficientnet_lite"
+        )
     record = state.record if state else None
     options = options.with_budget_of(record)
     sessions = record.sessions if record else 0

@@ -8,6 +8,11 @@ from episodica.classifier.state import Measured, ModelState
 from episodica.errors import listed
 from episodica.records.results import wilson_interval
 
+ADAPT = {
+    "yes": "earlier blocks of the encoder are looked at too",
+    "auto": "earlier blocks of the encoder are looked at too, if that is better on held-out images and unseen classes",
+}
+
 
 def ability(state: ModelState) -> Iterator[str]:
     """What the last call to learn has measured, and what the call before it had."""
@@ -78,6 +83,8 @@ def _exact_intention(call: ExactCall) -> Iterator[tuple[str, str]]:
     backbone = call.config.backbone.declared()
     trained = f", trained on {backbone.trained_on}" if backbone.trained_on else ""
     yield "encoder", f"{_encoder_name(call)}{trained} and frozen: {call.reason or 'that of the model'}"
+    if call.adapt != "no":
+        yield "adapt", ADAPT[call.adapt]
     yield "learn", f"{counted(len(call.arriving), 'class', 'classes')} from {counted(call.images, 'image')}"
     size = call.config.image_size
     yield "images", f"{size} x {size} pixels"

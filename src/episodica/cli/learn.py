@@ -58,6 +58,13 @@ def learn(
     ] = 0,
     threads: Annotated[int | None, Parameter(help="CPU threads; default: all cores")] = None,
     strict: Strict = False,
+    adapt: Annotated[
+        Literal["auto", "yes", "no"] | None,
+        Parameter(
+            help="look at earlier blocks of a frozen encoder too: yes, no (default), or auto: where that is better on "
+            "held-out images and on unseen classes; decided by the first call"
+        ),
+    ] = None,
     complete: Annotated[
         bool, Parameter(help="copy the weights of a frozen encoder into the model, whatever their size", negative="")
     ] = False,
@@ -74,7 +81,7 @@ def learn(
         raise InputError(f'"{name}" is one argument too many: give MODEL, IMAGES and options')
     if threads is not None:
         overrides["threads"] = threads
-    options = LearnOptions(keep, budget, method, existing, epochs, unseen, complete, overrides)
+    options = LearnOptions(keep, budget, method, existing, epochs, unseen, adapt, complete, overrides)
     config = check_overrides(options, first=base is None and not (model / "model.json").exists())
     check_device(config.device, config.precision)
     arriving = read_images(images, model, strict=strict)

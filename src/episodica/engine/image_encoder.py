@@ -14,8 +14,9 @@ from torch import Tensor
 
 from episodica.data.decode import Encoded, Unreadable, decode_in_parallel
 from episodica.engine.embedder import folded
-from episodica.engine.onnx_graph import PIXELS, NotTranslatable, graph_of
+from episodica.engine.onnx_graph import PIXELS, NotTranslatable, Whole, graph_of
 from episodica.errors import InputError
+from episodica.learners.statistics import directions
 from episodica.models.backbone import Backbone, Triple
 from episodica.rng import generator
 
@@ -34,7 +35,11 @@ class EmbeddedImages(NamedTuple):
 
 
 class ImageEncoder:
-    """A backbone as it is now: it is copied, so training it on changes nothing here."""
+    """A backbone as it is now: it is copied, so training it on changes nothing here.
+
+    With several `depths` an embedding is made of what the last so many blocks give: the means of their maps and, at its
+    end, the backbone's own embedding, each as a direction.
+    """
 
     def __init__(
         self,
@@ -45,6 +50,7 @@ class ImageEncoder:
         std: Triple | None = None,
         engine: Engine | Literal["auto"] = "auto",
         threads: int | None = None,
+        depths: int = 1,
     ) -> None:
         """Size, mean and deviation are the backbone's own where nothing else is asked for."""
         wanted = size or backbone.input_size
@@ -52,9 +58,11 @@ class ImageEncoder:
             raise InputError(f"{backbone.name} takes images of any size: say which")
         backbone.check(wanted)
         self.size, self.threads = wanted, threads or torch.get_num_threads()
-        self.engine, self._network = _network(
-            folded(backbone), wanted, mean or backbone.mean, std or backbone.std, engine, self.threads
+        self.engine, network = _network(
+            folded(backbone), wanted, mean or backbone.mean, std or backbone.std, engine, self.threads, depths
         )
+        self.widths = _widths(backbone, wanted, depths) if depths > 1 else None  # of the parts of an embedding
+        self._network = _as_directions(network, self.widths) if self.widths else network
 
     def embed(
         self,
@@ -99,14 +107,20 @@ def _batches(squares: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
 
 
 def _network(
-    backbone: Backbone, size: int, mean: Triple, std: Triple, engine: Engine | Literal["auto"], threads: int
+    backbone: Backbone,
+    size: int,
+    mean: Triple,
+    std: Triple,
+    engine: Engine | Literal["auto"],
+    threads: int,
+    depths: int,
 ) -> tuple[Engine, Network]:
-    in_torch = _torch_network(backbone, mean, std)
+    in_torch = _torch_network(backbone if depths == 1 else Whole(backbone, depths), mean, std)
     on_cpu = next(backbone.parameters()).device.type == "cpu"
     if engine == "torch" or not on_cpu:
         return "torch", in_torch
     try:
-        in_onnx = _onnx_network(graph_of(backbone, size, mean, std), threads)
+        in_onnx = _onnx_network(graph_of(backbone, size, mean, std, depths), threads)
     except (ImportError, NotTranslatable) as error:
         if engine == "onnx":
             raise InputError(f"{backbone.name} cannot run in onnxruntime ({error}): choose the engine torch") from None
@@ -119,7 +133,19 @@ def _network(
     return "onnx", in_onnx
 
 
-def _torch_network(backbone: Backbone, mean: Triple, std: Triple) -> Network:
+def _widths(backbone: Backbone, size: int, depths: int) -> list[int]:
+    with torch.no_grad():
+        maps = backbone.maps(torch.zeros(1, 3, size, size, device=next(backbone.parameters()).device))
+    if len(maps) < depths or any(found.ndim != 4 for found in maps):
+        raise InputError(f"{backbone.name} has no {depths} blocks that give maps: look at the last one alone")
+    return [*(found.shape[1] for found in maps[-depths:-1]), *backbone.out_shape(size)]
+
+
+def _as_directions(network: Network, widths: list[int]) -> Network:
+    return lambda squares: torch.cat([directions(part) for part in network(squares).split(widths, 1)], 1)
+
+
+def _torch_network(backbone: torch.nn.Module, mean: Triple, std: Triple) -> Network:
     backbone = backbone.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     device = next(backbone.parameters()).device
     offset, scale = (torch.tensor(numbers, device=device).view(3, 1, 1) for numbers in (mean, std))

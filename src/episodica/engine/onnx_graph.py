@@ -23,7 +23,7 @@ class NotTranslatable(Exception):
     """The network has a layer of another kind."""
 
 
-def graph_of(backbone: Backbone, size: int, mean: Triple, std: Triple) -> bytes:
+def graph_of(backbone: Backbone, size: int, mean: Triple, std: Triple, depths: int = 1) -> bytes:
     """Of a backbone in evaluation mode whose batch-norms are folded. uint8 [M, S, S, 3] -> [M, *E]"""
     from onnx import TensorProto, helper
 
@@ -32,7 +32,7 @@ def graph_of(backbone: Backbone, size: int, mean: Triple, std: Triple) -> bytes:
     planes = writer.add("Transpose", [writer.add("Cast", [PIXELS], to=TensorProto.FLOAT)], perm=[0, 3, 1, 2])
     scaled = writer.add("Mul", [planes, writer.constant(1 / (255 * scale))])
     normalised = Named(writer.add("Sub", [scaled, writer.constant(offset / scale)]), torch.zeros(1, 3, size, size))
-    out = Translation(_traced(backbone), writer).run(normalised)
+    out = Translation(_traced(backbone, depths), writer).run(normalised)
     writer.add("Identity", [out.name], to_name=EMBEDDINGS)
 
     inputs = helper.make_tensor_value_info(PIXELS, TensorProto.UINT8, ["images", size, size, 3])
@@ -43,14 +43,23 @@ def graph_of(backbone: Backbone, size: int, mean: Triple, std: Triple) -> bytes:
 
 
 class Whole(nn.Module):
-    """Normalised images to embeddings, without anything else that a backbone is."""
+    """Normalised images to embeddings, without anything else that a backbone is.
 
-    def __init__(self, backbone: Backbone) -> None:
+    With several `depths` they begin with the means of the maps of so many blocks less one, those before the last.
+    """
+
+    def __init__(self, backbone: Backbone, depths: int = 1) -> None:
         super().__init__()
-        self.blocks, self.pool = backbone.blocks, backbone.pool
+        self.blocks, self.pool, self.depths = backbone.blocks, backbone.pool, depths
 
     def forward(self, images: Tensor) -> Tensor:  # [M, 3, S, S] -> [M, *E]
-        return self.pool(self.blocks(images))
+        if self.depths == 1:
+            return self.pool(self.blocks(images))
+        maps, found = images, []
+        for block in self.blocks:
+            maps = block(maps)
+            found.append(maps)
+        return torch.cat([*(early.mean((2, 3)) for early in found[-self.depths : -1]), self.pool(maps)], 1)
 
 
 class Layers(fx.Tracer):
@@ -60,8 +69,8 @@ class Layers(fx.Tracer):
         return isinstance(m, SamePad) or super().is_leaf_module(m, module_qualified_name)
 
 
-def _traced(backbone: Backbone) -> fx.GraphModule:
-    network = Whole(backbone)
+def _traced(backbone: Backbone, depths: int) -> fx.GraphModule:
+    network = Whole(backbone, depths)
     try:
         return fx.GraphModule(network, Layers().trace(network))
     except Exception as error:  # whatever a network does with what it takes for a tensor
@@ -124,6 +133,12 @@ class Translation(fx.Interpreter):
             return Named(self._method(str(n.target), names[0], values), getattr(values[0], str(n.target))(*values[1:]))
         if n.op == "call_function" and n.target in (operator.add, torch.add) and len(names) == 2:
             return Named(self.writer.add("Add", names), values[0] + values[1])
+        if n.op == "call_function" and n.target is torch.cat:
+            parts, axis = given
+            return Named(
+                self.writer.add("Concat", [part.name for part in parts], axis=axis),
+                torch.cat([part.value for part in parts], axis),
+            )
         raise NotTranslatable(f"{n.op} {n.target}")
 
     def _layer(self, layer: nn.Module, name: str, value: Tensor) -> str:

@@ -22,15 +22,24 @@ LARGEST = 2**15 - 1
 
 
 def points(embeddings: Tensor) -> Tensor:
-    """Embeddings as directions: [M, D] -> int16 [M, D] in `UNIT`s.
+    """Embeddings as directions in fixed point: [M, D] -> int16 [M, D]"""
+    return rounded(directions(embeddings))
+
+
+def rounded(directions: Tensor) -> Tensor:
+    """[M, D] -> int16 [M, D] in `UNIT`s."""
+    return (directions / UNIT).round().clamp(-LARGEST, LARGEST).to(torch.int16)
+
+
+def directions(embeddings: Tensor) -> Tensor:
+    """Embeddings at length 1: [M, D] -> float64 [M, D].
 
     What comes out of a ReLU is never negative and has a few large values: its root is less skewed (Tukey's ladder).
     Embeddings with negative values are left as they are.
     """
     values = embeddings.double()
     positive = (values >= 0).all(-1, keepdim=True)
-    directions = F.normalize(torch.where(positive, values.clamp(min=0).sqrt(), values), dim=-1)
-    return (directions / UNIT).round().clamp(-LARGEST, LARGEST).to(torch.int16)
+    return F.normalize(torch.where(positive, values.clamp(min=0).sqrt(), values), dim=-1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from episodica.engine import image_encoder
 from episodica.engine.image_encoder import BATCH, ImageEncoder
 from episodica.engine.onnx_graph import NotTranslatable, graph_of
 from episodica.errors import InputError
+from episodica.learners.statistics import directions
 from episodica.models.backbone import Backbone
 from episodica.models.conv4 import Conv4
 from episodica.models.efficientnet_lite import EfficientNetLite
@@ -61,6 +62,24 @@ def test_embeddings_are_those_of_one_image_after_another(engine, count):
     torch.testing.assert_close(found.vectors, one_by_one(backbone, images), rtol=1e-4, atol=1e-4)
     squares = np.stack([decode(image, SIZE) for image in images])
     assert torch.equal(encoder.embed_pixels(squares), found.vectors)
+
+
+@pytest.mark.parametrize("engine", ["torch", "onnx"])
+def test_several_depths_are_the_directions_of_the_means_of_maps(engine):
+    backbone, images = network(), photos(3)
+    encoder = ImageEncoder(backbone, SIZE, engine=engine, threads=1, depths=3)
+    assert encoder.widths == [192, 320, 1280]
+    squares = torch.from_numpy(np.stack([decode(image, SIZE) for image in images])).permute(0, 3, 1, 2) / 255
+    with torch.no_grad():
+        early = backbone.maps((squares - torch.tensor(backbone.mean)[:, None, None]) / backbone.std[0])[6:8]
+    parts = [*(maps.mean((2, 3)) for maps in early), one_by_one(backbone, images)]
+    expected = torch.cat([directions(part) for part in parts], 1)
+    torch.testing.assert_close(encoder.embed(images).vectors, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_more_depths_than_blocks_are_refused():
+    with pytest.raises(InputError, match="no 5 blocks"):
+        ImageEncoder(network(Conv4), SIZE, threads=1, depths=5)
 
 
 @pytest.mark.parametrize(
