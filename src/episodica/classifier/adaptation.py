@@ -1,7 +1,7 @@
 """At which depths a frozen encoder is looked at: its last block alone, or earlier blocks too.
 
-The last block of an encoder that was trained on photographs says best what is on photographs; earlier ones say more
-about strokes and textures, which is what tells drawings apart. Nothing is trained, so models stay exact.
+The last block of an encoder that was trained on photographs tells photographs apart best; on glyphs earlier blocks
+help (measured, see docs/learn.md). Nothing is trained, so models stay exact.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from torch import Tensor
 from episodica.learners.exact import ExactClassifier
 from episodica.learners.statistics import Statistics
 
-FIRST = 2  # the blocks before this one give edges and colours, too coarse averages to tell anything apart
+FIRST = 2  # the blocks before this one are not looked at; they were not tried
 FOLDS = 3
 SHOTS = 5  # images at most from which a class that was left out is known
 NO_EARLIER_BLOCKS = "{} has no blocks before its last ones to look at: --adapt changes nothing"
@@ -77,7 +77,7 @@ def in_words(found: Comparison | None, depths: int) -> str:
     if not found.better:
         return f"{numbers}; not kept, because it is not better in both beyond chance"
     return (
-        f"{numbers}; kept. The images are far from what the encoder has seen: a network that is trained on them may "
+        f"{numbers}; kept. The images may be far from what the encoder has seen: a network that is trained on them may "
         "recognise more (--backbone.name conv4)"
     )
 
