@@ -73,7 +73,7 @@ def test_ctrl_c_stops_gently_and_what_workers_wrote_to_their_own_disk_comes_back
     arguments = ("run", sweep(tmp_path, "{method.name: erd}"), "--on", "ray", "--disk", "own", *OFTEN, "--out", out)
     process = start(*arguments)
     process_of("erd", process)
-    wait_for(lambda: progress(own_folder(out) / config.run_id) >= "001-00000003", process)
+    wait_for(lambda: progress(own_folder(out).path / config.run_id) >= "001-00000003", process)
     process.send_signal(signal.SIGINT)
     printed, _ = process.communicate()
     assert process.returncode == 130

@@ -84,11 +84,12 @@ def keep_only(names: Collection[str], folder: Path) -> None:
             place.remove(last)
 
 
-def own_folder(out: Path) -> Path:
-    """Where a process that does not see `out` keeps what it computes for it; nobody else can enter it."""
-    own = Folder(Path(gettempdir())) / f"episodica-{blake2b(bytes(out), digest_size=6).hexdigest()}"
-    own.make_private()  # others can write beside it, and know its name
-    return own.path
+def own_folder(out: Path) -> Folder:
+    """Where a process that does not see `out` keeps what it computes for it.
+
+    Others can write beside it, and know its name: whoever writes into it makes it private first.
+    """
+    return Folder(Path(gettempdir())) / f"episodica-{blake2b(bytes(out), digest_size=6).hexdigest()}"
 
 
 def progress(folder: Path) -> str:

@@ -112,7 +112,9 @@ def _settle(order: Order) -> None:
 
 def _run_on_own_disk(order: Order, config: RunConfig, line: Line) -> Outcome:
     """Begin with the further of what is here and what the driver has; send back what is new with every session."""
-    out = own_folder(order.out)
+    own = own_folder(order.out)
+    own.make_private()
+    out = own.path
     folder = out / config.run_id
     sender = Sender(folder)
     given = [Piece(*piece) for piece in order.pieces]

@@ -57,7 +57,7 @@ class OfRows(FewShotClassifier):
     def _images(self, rows: Any, *, reset: bool = False) -> np.ndarray:
         """[n, features] -> uint8 [n, SIDE, SIDE, 3]"""
         numbers: Any = validate_data(self, rows, reset=reset, dtype=np.float64)
-        grey = np.rint(255 / (1 + np.exp(-np.clip(numbers, -9, 9)))).astype(np.uint8)
+        grey = np.rint(255 / 16 * np.abs((numbers + 8) % 32 - 16)).astype(np.uint8)  # from -8 to 8, then back
         stripes = np.arange(SIDE) * numbers.shape[1] // SIDE
         return np.broadcast_to(grey[:, None, stripes, None], (len(grey), SIDE, SIDE, 3)).copy()
 
