@@ -39,6 +39,7 @@ _NAMES = {  # module: what it offers; `__init__.pyi` says the same to type check
     "methods.icarl": ("ICaRL",),
     "methods.ida": ("IDA",),
     "methods.joint": ("Joint",),
+    "methods.nrd": ("NRD",),
     "methods.podnet": ("PODNet",),
     "methods.ucir": ("UCIR",),
     # learners and backbones
@@ -48,6 +49,7 @@ _NAMES = {  # module: what it offers; `__init__.pyi` says the same to type check
     "learners.whitened": ("Whitened",),
     "models.backbone": ("Backbone",),
     "models.conv4": ("Conv4",),
+    "models.efficientnet_lite": ("EfficientNetLite",),
     "models.random_layers": ("DropBlock", "Dropout", "RandomLayer", "lending"),
     "models.resnet12": ("ResNet12",),
     # data sets

@@ -26,11 +26,13 @@ from episodica.methods.icarl import ICaRL
 from episodica.methods.ida import IDA
 from episodica.methods.joint import Joint
 from episodica.methods.method import Method, Step, current_episodes, meta_term, require_vectors
+from episodica.methods.nrd import NRD
 from episodica.methods.podnet import PODNet
 from episodica.methods.replay import check_share, cross_task, exemplars_only
 from episodica.methods.ucir import UCIR
 from episodica.models.backbone import Backbone
 from episodica.models.conv4 import Conv4
+from episodica.models.efficientnet_lite import EfficientNetLite
 from episodica.models.random_layers import DropBlock, Dropout, RandomLayer, lending
 from episodica.models.resnet12 import ResNet12
 from episodica.records.results import Results
@@ -44,6 +46,7 @@ __all__ = [
     "ERD",
     "FT",
     "IDA",
+    "NRD",
     "UCIR",
     "Access",
     "Arrays",
@@ -53,6 +56,7 @@ __all__ = [
     "Dataset",
     "DropBlock",
     "Dropout",
+    "EfficientNetLite",
     "Embedded",
     "EmbeddedBatch",
     "Episodes",

@@ -14,7 +14,7 @@ class FolderInUse(InputError):
 
 
 class Interrupted(Exception):
-    """The user asked to stop; everything is saved (exit code 130)."""
+    """The user asked to stop; what there was is intact (exit code 130)."""
 
 
 def not_installed(need: str, extra: str) -> InputError:

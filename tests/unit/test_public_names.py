@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import episodica
-from episodica.registry import Component
+from episodica.registry import Component, components
 
 CONTRACTS = ("Method", "Step", "Learner", "Backbone", "Dataset", "FileDataset")
 
@@ -61,6 +61,13 @@ def test_it_offers_what_the_contracts_mention_components_and_a_few_more() -> Non
     mentioned = set().union(*(_ours_in(getattr(episodica, name)) for name in CONTRACTS)) - NOT_FOR_AUTHORS
     components = {name for name in episodica.__all__ if _is_component(getattr(episodica, name))}
     assert set(episodica.__all__) == mentioned | components | FOR_USERS | FOR_AUTHORS
+
+
+def test_every_method_can_be_inherited_from() -> None:
+    methods = {
+        method.__name__ for method in components("method").values() if method.__module__.startswith("episodica.")
+    }
+    assert methods <= set(episodica.__all__)
 
 
 def test_every_name_is_where_it_is_said_to_be() -> None:

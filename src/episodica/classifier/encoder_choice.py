@@ -29,10 +29,10 @@ class Choice(NamedTuple):
 def chosen(images: Sequence[Encoded], options: LearnOptions) -> Choice:
     given = {path: value for path, value in options.overrides.items() if path.partition(".")[0] in OF_ENCODER}
     if "backbone.name" in given:
-        return Choice(given, is_frozen(backbone_config(options.overrides)), "as asked for (--backbone.name)")
-    asked = asks_for_training(options) or next((f"--{path}" for path in given), None)
-    if asked:
-        return Choice({}, False, f"{asked} asks for training")
+        return Choice(given, is_frozen(backbone_config(options.overrides)), "as set by backbone.name")
+    option = asks_for_training(options) or next(iter(given), None)
+    if option:
+        return Choice({}, False, f"{option} asks for training")
     sides = shorter_sides(a_few(images))
     side = int(median(sides)) if sides else 0
     if side < PHOTO:
@@ -61,6 +61,6 @@ def backbone_config(overrides: Mapping[str, Any]) -> RunConfig:
 
 def asks_for_training(options: LearnOptions) -> str | None:
     """The first option that is about training, if there is any."""
-    asked = {"--epochs": options.epochs, "--method": options.method != "erd", "--unseen": options.unseen}
-    of_config = [f"--{path}" for path in options.overrides if path.partition(".")[0] in OF_TRAINING]
-    return next(iter([*(name for name, given in asked.items() if given), *of_config]), None)
+    named = {"epochs": options.epochs, "method": options.method != "erd", "unseen": options.unseen}
+    of_config = [path for path in options.overrides if path.partition(".")[0] in OF_TRAINING]
+    return next(iter([*(name for name, is_set in named.items() if is_set), *of_config]), None)

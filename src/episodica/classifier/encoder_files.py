@@ -86,7 +86,7 @@ class EncoderFiles:
                 if digest_of(encoded(backbone.state_dict())) != record.digest:
                     raise InputError(
                         f"the model was made with other weights than those of {record.origin} on this machine: get the "
-                        "same ones, or a copy of the model that was made with --complete"
+                        "same ones, or a copy of the model that includes its weights (made with the option complete)"
                     )
             self._built[key] = _image_encoder(backbone, config, record.depths)
         return self._built[key]

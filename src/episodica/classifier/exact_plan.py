@@ -49,11 +49,11 @@ def plan_exact_call(
 ) -> ExactCall:
     """`origin` is the model that is learned on, or another one whose encoder is taken."""
     assert state is None or isinstance(state, ExactState)
-    asked = asks_for_training(options)
-    if asked:
+    option = asks_for_training(options)
+    if option:
         raise InputError(
-            f"{asked} is about training, and this model's encoder is frozen: leave it out, or make a new model with "
-            "--backbone.name conv4, which is trained"
+            f"{option} is about training, and this model's encoder is frozen: leave it out, or make a new model with "
+            "backbone.name set to conv4, which is trained"
         )
     if state:
         _refuse_known(arriving, state.classes, options)

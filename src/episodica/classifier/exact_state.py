@@ -148,10 +148,10 @@ class ExactState(ModelState):
             return ExactState("", self.record.without(name), self._tensors, self.encoders)
         rest = self.statistics.remove(name)
         came = next((i for i, step in enumerate(self.history) if name in step.classes), len(self.history))
-        told = [
+        steps = [
             step.model_copy(update={"measured": None}) if i >= came else step for i, step in enumerate(self.history)
         ]
-        record = self.record.model_copy(update={"history": tuple(told)}).without(name)
+        record = self.record.model_copy(update={"history": tuple(steps)}).without(name)
         calls = [i for i, step in enumerate(record.history) if step.what == "learn"]
         if calls and record.history[calls[-1]].measured is None:
             last = record.history[calls[-1]].model_copy(update={"measured": measured(rest)})

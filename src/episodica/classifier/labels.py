@@ -25,7 +25,9 @@ def label_array(labels: Labels) -> np.ndarray:
         raise InputError("labels are a mix of text and numbers: give all of them as text, or all as numbers")
     array = np.asarray(labels)
     if array.ndim != 1:
-        raise InputError(f"y should be a 1d array, got an array of shape {array.shape} instead: give a label an image")
+        raise InputError(
+            f"y should be a 1d array, got an array of shape {array.shape} instead: give one label for each image"
+        )
     if array.dtype.kind == "O":
         array = _of_objects(array)
     if array.dtype.kind not in KINDS:

@@ -14,7 +14,7 @@ from episodica.classifier.labels import Labels, label_array, names_of
 from episodica.data.decode import Encoded
 from episodica.data.pairs import Pairs, is_pairs, read_pairs
 from episodica.data.pictures import Picture, encoded
-from episodica.errors import InputError
+from episodica.errors import InputError, listed
 
 BATCH = 250
 
@@ -39,14 +39,17 @@ def images_and_labels(images: Pictures | Pairs, labels: Labels | None) -> tuple[
 
 def by_class(images: Pictures, labels: np.ndarray) -> dict[str, list[Encoded]]:
     """The images of each class, by the name that it has in a model."""
-    found: dict[str, list[Encoded]] = {}
+    classes: dict[str, list[Encoded]] = {}
     for i, (image, name) in enumerate(zip(images, names_of(labels), strict=True)):
-        found.setdefault(name, []).append(encoded(image, f"image {i}"))
-    return found
+        classes.setdefault(name, []).append(encoded(image, f"image {i}"))
+    return classes
 
 
 def usable(images: Pictures, labels: np.ndarray) -> Mapping[str, Sequence[Encoded]]:
-    """The images of each class but for those that cannot be read or are there twice: a warning names them."""
+    """The images of each class but for those that cannot be read or are there twice: a warning names them.
+
+    Every label that was given has images afterwards, or is refused: what is in `classes_` can be answered.
+    """
     classes, places = by_class(images, labels), defaultdict[str, list[int]](list)
     for i, name in enumerate(names_of(labels)):
         places[name].append(i)
@@ -55,10 +58,16 @@ def usable(images: Pictures, labels: np.ndarray) -> Mapping[str, Sequence[Encode
         image = classes[name][i]
         return str(image) if isinstance(image, Path) else f"image {places[name][i]}"
 
-    found = screened(classes, name_of)
-    if found.left_out:
-        warnings.warn(found.summary(), stacklevel=3)
-    return found.classes
+    incoming = screened(classes, name_of)
+    without = [f'"{name}"' for name in classes if name not in incoming.classes]
+    if without:
+        raise InputError(
+            f"no image of class {listed(without)} can be used ({incoming.summary()}): give other images of it, or "
+            "leave its label out"
+        )
+    if incoming.left_out:
+        warnings.warn(incoming.summary(), stacklevel=3)
+    return incoming.classes
 
 
 def in_batches(images: Pictures | Pairs) -> Iterator[Sequence[Picture] | np.ndarray | Tensor]:

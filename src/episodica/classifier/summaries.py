@@ -1,4 +1,4 @@
-"""A model in words: what it can do, and what a call is about to do."""
+"""Sentences about a model and a call: what the model can do, what the call is about to do, and how it was stopped."""
 
 from collections.abc import Iterator
 
@@ -77,6 +77,13 @@ def percent(fraction: float | None) -> str:
 def intention(call: Call | ExactCall) -> Iterator[tuple[str, str]]:
     """The settings of a call, each with its name."""
     return _exact_intention(call) if isinstance(call, ExactCall) else _training_intention(call)
+
+
+def interruption(call: Call | ExactCall) -> str:
+    """What a call that was stopped has left behind. Training goes on from its checkpoint; embedding starts again."""
+    if isinstance(call, ExactCall):
+        return "Interrupted; nothing is learned yet, and the model is as it was. Run the same command again."
+    return "Interrupted; everything is saved. Run the same command again to continue."
 
 
 def _exact_intention(call: ExactCall) -> Iterator[tuple[str, str]]:

@@ -74,7 +74,7 @@ def learn(
 
     Earlier folders are never looked at again: MODEL keeps a few images of each class. Settings follow from the images;
     they are shown before the training, and other fields of the config can be set with `--key.path VALUE`. Running the
-    same command again continues an interrupted call.
+    same command again continues a training that was interrupted.
     """
     name, overrides = parse(tokens)
     if name is not None:
@@ -88,7 +88,7 @@ def learn(
     from episodica.classifier.learn import learn as learn_session
     from episodica.classifier.model_folder import ModelFolder
     from episodica.classifier.plan import plan_call
-    from episodica.classifier.summaries import ability
+    from episodica.classifier.summaries import ability, interruption
     from episodica.engine.run import stopping_gently
 
     keep_freed_memory()
@@ -103,7 +103,7 @@ def learn(
             with stopping_gently(complaints.print) as stop, _progress() as on_event:
                 state = learn_session(folder, call, on_event, stop)
         except Interrupted:
-            screen.print("Interrupted; everything is saved. Run the same command again to continue.")
+            screen.print(interruption(call))
             return INTERRUPTED
     for sentence in ability(state):
         screen.print(escape(sentence), soft_wrap=True)

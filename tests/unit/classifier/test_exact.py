@@ -24,9 +24,9 @@ from episodica.classifier.model_copy import read_model
 from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.options import LearnOptions
 from episodica.classifier.plan import plan_call
-from episodica.classifier.summaries import ability, intention
+from episodica.classifier.summaries import ability, intention, interruption
 from episodica.config import resolution
-from episodica.errors import InputError
+from episodica.errors import InputError, Interrupted
 from episodica.models.backbone import Backbone
 from episodica.rng import generator
 
@@ -210,7 +210,7 @@ def test_which_encoder_and_why(folder, monkeypatch):
     assert not choice(small).frozen
     assert "less than 64" in choice(small).reason
     assert choice(large).frozen
-    assert "--epochs asks for training" in choice(large, epochs=2).reason
+    assert "epochs asks for training" in choice(large, epochs=2).reason
     assert not choice(large, overrides={"backbone.name": "conv4"}).frozen
     assert choice(small, overrides={"backbone.name": "coarse"}).frozen
     monkeypatch.setattr("episodica.models.packaged_weights.PackagedWeights.installed", lambda self: False)
@@ -218,8 +218,21 @@ def test_which_encoder_and_why(folder, monkeypatch):
     call = plan_call(folder, {"a": pictures("a")}, LearnOptions(overrides={"backbone.name": "coarse"}))
     assert dict(intention(call))["encoder"].startswith("coarse")
     teach(folder, {"a": pictures("a")})
-    with pytest.raises(InputError, match="--epochs is about training"):
+    with pytest.raises(InputError, match=r"^epochs is about training"):
         teach(folder, {"b": pictures("b")}, epochs=3)
+
+
+def test_an_interrupted_call_leaves_the_model_as_it_was(folder):
+    teach(folder, {"a": pictures("a")})
+    before = read_model(folder.path)
+    with folder.writing():
+        call = plan_call(folder, {"b": pictures("b")}, LearnOptions())
+        with pytest.raises(Interrupted):
+            learn(folder, call, lambda event: None, stop=lambda: True)
+    assert read_model(folder.path) == before
+    assert interruption(call) == (
+        "Interrupted; nothing is learned yet, and the model is as it was. Run the same command again."
+    )
 
 
 def test_the_estimator_of_scikit_learn_uses_it():

@@ -112,6 +112,18 @@ def test_labels_that_are_none_are_refused(labels, message, new, train):
         new().fit(train[0], labels)
 
 
+@pytest.mark.parametrize("verb", ["fit", "partial_fit", "remember"])
+def test_a_class_without_any_usable_image_is_refused_by_name(verb, new, train, glyphs):
+    model = new().fit(*train)
+    before = model.classes_.tolist()
+    images, damaged = [*glyphs[3, :6], *glyphs[4, :2]], [b"no image"] * 2
+    for useless in (damaged, glyphs[3, :1]):  # unreadable, or the same picture as one of class 5
+        labels = [5] * 6 + [6] * 2 + [77] * len(useless)
+        with pytest.raises(InputError, match=r'no image of class "77" can be used .*leave its label out'):
+            getattr(model, verb)([*images, *useless], labels)
+    assert model.classes_.tolist() == before
+
+
 def test_sessions_remember_the_settings_and_the_type_of_labels(fitted, glyphs):
     assert fitted.partial_fit(list(glyphs[3, :6] / 255), [5] * 6) is fitted  # `data.size` is still in the settings
     fitted.remember(glyphs[4, :2], [7, 7])

@@ -77,9 +77,9 @@ def test_each_call_is_a_session_and_earlier_folders_are_not_needed(model, write_
 
 def test_held_out_images_are_never_trained_on_and_count_in_the_budget(model, write_classes):
     images = write_classes("first", {"a": 0, "b": 1, "c": 2, "d": 3})
-    material = _call(model, images, budget=40).session_data
-    trained = {row for rows in material.new.values() for row in rows}
-    aside = {row for rows in material.held_out.values() for row in rows}
+    session_data = _call(model, images, budget=40).session_data
+    trained = {row for rows in session_data.new.values() for row in rows}
+    aside = {row for rows in session_data.held_out.values() for row in rows}
     assert len(aside) == 4 * 2
     assert not trained & aside
     state = _learn(model, images, budget=40)
@@ -123,11 +123,11 @@ def test_a_class_that_came_before_is_refused_or_merged(model, write_classes):
 def test_a_merged_class_neither_trains_on_held_out_images_nor_doubles_exemplars(model, write_classes, glyphs):
     state = _learn(model, write_classes("first", {"a": 0, "b": 1}, count=8), keep=10)
     again = write_classes("again", {"a": 0, "b": 1})  # the same eight drawings of each, and four more
-    material = _call(model, again, existing="merge").session_data
+    session_data = _call(model, again, existing="merge").session_data
     vault = ModelFolder(model).vault
     for stored in state.classes:
-        rows = material.new[material.names.index(stored.name)]
-        trained = [pixels(material.images[row], 16).numpy().tobytes() for row in rows]
+        rows = session_data.new[session_data.names.index(stored.name)]
+        trained = [pixels(session_data.images[row], 16).numpy().tobytes() for row in rows]
         aside = {square.numpy().tobytes() for square in vault.load(stored.held_out, 16)}
         assert len(aside) == 2
         assert not aside & set(trained)
@@ -307,7 +307,7 @@ def test_a_class_too_small_for_the_episodes_is_known_by_its_mean(model, write_cl
     assert "tiny (2): not trained on, known by the mean" in dict(intention(call))["too few"]
     state = _learn(model, images)
     assert [(stored.name, stored.kind) for stored in state.classes][-1] == ("tiny", "remembered")
-    assert len(state.recogniser().known) == 3
+    assert len(state.recogniser().names) == 3
     with pytest.raises(InputError, match='"tiny" came before'):
         _call(model, write_classes("again", {"tiny": 2, "c": 3}))
 

@@ -33,7 +33,7 @@ def test_a_score_is_minus_the_squared_distance(learner, embedded):
                 assert scores[b, m, n].item() == pytest.approx(expected, rel=1e-5, abs=1e-4)
 
 
-def test_queries_can_be_scored_against_anybodys_prototypes(learner, embedded):
+def test_queries_can_be_scored_against_given_prototypes(learner, embedded):
     prototypes = learner.prototypes(embedded.support)
     swapped = learner.scores(prototypes.flip(0), embedded.query)
     torch.testing.assert_close(swapped[0], learner.scores(prototypes[1:], embedded.query[:1])[0])

@@ -40,7 +40,7 @@ def divergence(old: Vector, new: Vector, clamp: float) -> float:
     return sum(max(p, clamp) * math.log(max(p, clamp) / max(q, clamp)) for p, q in zip(old, new, strict=True))
 
 
-class Problem:
+class PlainEpisode:
     """The sets S and Q of one episode under one model, as plain numbers."""
 
     def __init__(self, episodes: Embedded, b: int) -> None:
@@ -58,8 +58,8 @@ def slow_terms(method: ERD, new: dict[str, Embedded], old: dict[str, Embedded]) 
     """Eq. 5-8 as means over all queries of all episodes; `cross: released` as the authors' code has it."""
     meta, cross, exemplar = [], [], []
     for b in range(len(new["mix"].support)):
-        new_m, old_m = Problem(new["mix"], b), Problem(old["mix"], b)
-        new_e, old_e = Problem(new["exemplar"], b), Problem(old["exemplar"], b)
+        new_m, old_m = PlainEpisode(new["mix"], b), PlainEpisode(old["mix"], b)
+        new_e, old_e = PlainEpisode(new["exemplar"], b), PlainEpisode(old["exemplar"], b)
         for x, y in zip(new_m.query, new_m.labels, strict=True):
             meta.append(-math.log(g(new_m.centres, x)[y]))
         if method.cross == "paper":

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from episodica.watch.downsampled import Downsampled
 
 
-def thinned_at_once(values: list[float], most: int) -> list[tuple[int, float]]:
+def downsampled_at_once(values: list[float], most: int) -> list[tuple[int, float]]:
     """The oracle: the smallest power of two that a point can stand for, then the means."""
     share = 1
     while -(-len(values) // share) > most:
@@ -20,5 +20,5 @@ def test_point_by_point_equals_at_once(values, most):
     series = Downsampled(most)
     for at, value in enumerate(values):
         series.add(at, value)
-    assert series.points() == thinned_at_once(values, most)
+    assert series.points() == downsampled_at_once(values, most)
     assert len(series.points()) <= most

@@ -41,7 +41,7 @@ def test_a_run_without_a_log_has_no_terms(tmp_path: Path):
 
 
 @given(st.lists(st.floats(-10, 10), min_size=1, max_size=200), st.integers(1, 50))
-def test_thinned_curves_keep_their_sum(values, points):
+def test_averaged_curves_keep_their_sum(values, points):
     steps = list(range(len(values)))
     at, means = averaged(steps, values, points)
     assert len(at) == len(means) <= points
