@@ -15,6 +15,7 @@ from PIL import Image
 from episodica.config import RunConfig, resolve_stored, trust
 from episodica.config.flat import nest
 from episodica.data.decode import Encoded
+from episodica.data.image_formats import open_image
 from episodica.errors import InputError
 
 if TYPE_CHECKING:
@@ -146,10 +147,10 @@ def _shorter_side(image: Encoded) -> int | None:
     if isinstance(image, Image.Image):
         return min(image.size)
     try:
-        file = image if isinstance(image, Path) else BytesIO(image)
-        with warnings.catch_warnings(action="ignore"), Image.open(file) as picture:
-            return min(picture.size)
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+        opened = image.open("rb") if isinstance(image, Path) else BytesIO(image)
+        with opened as file, warnings.catch_warnings(action="ignore"):
+            return min(open_image(file).size)
+    except Exception:  # Pillow's readers let through whatever their parsing stumbles over
         return None
 
 

@@ -6,6 +6,7 @@ pillow-heif. Which kind an image is of is read from its bytes; names only tell w
 
 from io import BytesIO
 from pathlib import Path
+from typing import IO
 
 from PIL import Image, features
 from PIL.ImageFile import ImageFile
@@ -22,7 +23,7 @@ UNREAD_SUFFIXES = frozenset(
 )  # of files that are images as well
 AVIF = frozenset({b"avif", b"avis"})
 HEIC = frozenset({b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs", b"mif1", b"msf1"})
-MOST_BRANDS = 32
+LONGEST_BRANDS = 16 + 4 * 32  # bytes; files have a handful
 
 
 class NotInstalled(Exception):
@@ -45,22 +46,28 @@ def _is_shown(path: Path) -> bool:
 
 def open_encoded(data: bytes) -> ImageFile:
     """With the size that it declares, and no pixel decoded."""
-    brands = _brands(data)
+    return open_image(BytesIO(data))
+
+
+def open_image(file: IO[bytes]) -> ImageFile:
+    """As `open_encoded`, from a file of which little more than the header is read."""
+    brands = _brands(file.read(LONGEST_BRANDS))
+    file.seek(0)
     if brands & AVIF:
         if not features.check("avif"):
             raise NotInstalled("is an AVIF image, which the installed Pillow does not read: it was built without")
-        return _opened(data, "AVIF")
+        return _opened(file, "AVIF")
     if brands & HEIC:
         try:
             from pillow_heif.as_plugin import HeifImageFile
         except ImportError:
             raise NotInstalled("is a HEIC image, and reading it takes pip install 'episodica[photos]'") from None
-        return HeifImageFile(BytesIO(data))  # registering it would change Pillow for the whole process
-    return _opened(data, *FORMATS)
+        return HeifImageFile(file)  # registering it would change Pillow for the whole process
+    return _opened(file, *FORMATS)
 
 
-def _opened(data: bytes, *formats: str) -> ImageFile:
-    picture = Image.open(BytesIO(data), formats=formats)
+def _opened(file: IO[bytes], *formats: str) -> ImageFile:
+    picture = Image.open(file, formats=formats)
     assert isinstance(picture, ImageFile)
     return picture
 
@@ -69,5 +76,5 @@ def _brands(data: bytes) -> set[bytes]:
     """Of a file made of boxes, the names of what it complies with: they stand in its first box, `ftyp`."""
     if data[4:8] != b"ftyp":
         return set()
-    end = min(int.from_bytes(data[:4], "big"), len(data), 16 + 4 * MOST_BRANDS)
+    end = min(int.from_bytes(data[:4], "big"), len(data))
     return {data[8:12], *(data[i : i + 4] for i in range(16, end - 3, 4))}

@@ -13,6 +13,22 @@ from episodica.errors import InputError
 DEEPEST = 32  # folders inside each other; ours are three
 MOST_ENTRIES = 1_000_000  # in one folder
 
+_NEEDED = ("O_CLOEXEC", "O_DIRECTORY", "O_NOFOLLOW", "O_NONBLOCK")
+
+
+def check_system() -> None:
+    """Without these, a link could be followed: there is no other way to open a stranger's folder."""
+    missing = [flag for flag in _NEEDED if not hasattr(os, flag)]
+    missing += ["dir_fd"] if os.open not in os.supports_dir_fd else []
+    if missing:
+        raise InputError(
+            f"this system cannot open files relative to open folders ({', '.join(missing)}), which keeps links from "
+            "being followed: use Linux or macOS"
+        )
+
+
+check_system()
+
 _NAMED = os.O_CLOEXEC
 _INSIDE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # no link is followed, and no pipe waited for
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY

@@ -20,13 +20,14 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from episodica.errors import InputError, not_installed
-from episodica.files.parsing import parse_json
+from episodica.files.parsing import ParseError, parse_json
 from episodica.lazy_torch import Module, Tensor, nn
 from episodica.models.backbone import Backbone, Triple
 
 HALF: Triple = (0.5, 0.5, 0.5)
 USUAL_SIZE = 224
 LARGEST = 2**16
+MOST_CONFIG = 2**24  # bytes; names of 20,000 classes take two million
 
 
 class Hub(Backbone, name="hub"):
@@ -41,6 +42,7 @@ class Hub(Backbone, name="hub"):
 
     def __post_init__(self) -> None:
         transformers = _transformers()
+        self._json("config.json")  # transformers reads it without limits
         with _quietly(self.model, transformers):
             config = transformers.AutoConfig.from_pretrained(
                 self._folder, local_files_only=True, trust_remote_code=False
@@ -95,12 +97,19 @@ class Hub(Backbone, name="hub"):
         return self._json("preprocessor_config.json") or {}
 
     def _json(self, name: str) -> dict[str, Any] | None:
-        try:
-            found = parse_json((self._folder / name).read_bytes())
-        except FileNotFoundError:
+        path = self._folder / name  # among downloaded models it is a link
+        if not path.exists():
             return None
+        if not path.is_file():  # reading a pipe would wait for ever
+            raise InputError(f"{path} is not a file: choose another model")
+        with path.open("rb") as file:
+            text = file.read(MOST_CONFIG + 1)
+        try:
+            found = parse_json(text, MOST_CONFIG)
+        except ParseError as error:
+            raise InputError(f"{path} {error}") from None
         if not isinstance(found, dict):
-            raise InputError(f"{self._folder / name} is not a mapping from keys to values")
+            raise InputError(f"{path} is not a mapping from keys to values")
         return found
 
     @property

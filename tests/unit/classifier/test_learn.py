@@ -341,6 +341,15 @@ def test_the_image_size_follows_from_the_images(side, size):
     assert fitting_size([b"no image", array]) == size
 
 
+def test_the_size_is_taken_from_images_of_the_kinds_that_are_read(tmp_path):
+    """Headers of other kinds are not parsed at all, nor does a damaged one matter."""
+    for name, kind in (("small.jpg", "PPM"), ("large.png", "PNG")):
+        Image.new("RGB", (32, 32) if kind == "PPM" else (84, 90)).save(tmp_path / name, kind)
+    torn = b"II*\0\x08\0\0\0\xff\xff"  # a TIFF that ends where its tags should begin
+    assert fitting_size([tmp_path / "small.jpg", tmp_path / "large.png"]) == 84
+    assert fitting_size([torn, (tmp_path / "small.jpg").read_bytes(), tmp_path / "large.png"]) == 84
+
+
 @pytest.mark.parametrize(("images", "available", "held_out"), [(20, 100, 4), (20, 5, 1), (20, 3, 0), (2, 100, 0)])
 def test_a_few_images_are_held_out(images, available, held_out):
     assert Share(images).held_out_of(available) == held_out

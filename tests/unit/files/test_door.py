@@ -1,6 +1,8 @@
 """Whatever a stranger puts into a folder, nothing outside it is read, changed or removed, and nothing hangs."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -198,3 +200,15 @@ def test_folders_are_exchanged_while_they_are_used(folder, victim, monkeypatch):
 
     (folder / "inner").write("config.yaml", exchange)
     assert (folder.path / "inner before" / "config.yaml").read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("missing", ["del os.O_NOFOLLOW", "os.supports_dir_fd.discard(os.open)"])
+def test_a_system_without_the_means_is_named_in_one_sentence(tmp_path, missing):
+    code = f"import os; {missing}; from episodica.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "show", tmp_path], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 2
+    assert "error: this system cannot open files relative to open folders" in done.stderr
+    assert "use Linux or macOS" in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr

@@ -1,6 +1,7 @@
 """Tiny random models of several families, written to disk as Hugging Face does, against transformers itself."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from episodica.config import resolve
 from episodica.engine.experiment import new_learner
 from episodica.engine.image_encoder import ImageEncoder
 from episodica.errors import InputError
-from episodica.models.hub import Hub
+from episodica.models.hub import MOST_CONFIG, Hub
 from episodica.rng import generator, seeded
 
 transformers = pytest.importorskip("transformers", reason="the extra `hub` is not installed")
@@ -155,6 +156,32 @@ def test_code_that_comes_with_a_model_is_not_run(tmp_path):
     with pytest.raises(InputError, match="transformers cannot load"):
         Hub(model=str(tmp_path))
     assert not (tmp_path / "ran").exists()
+
+
+HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
+    "too long": (lambda path: os.truncate(path, MOST_CONFIG + 1), "more than 16,777,216 bytes"),
+    "too deep": (lambda path: path.write_text("[" * 100_000), "nested more than 40 deep"),
+    "device": (lambda path: (path.unlink(), path.symlink_to("/dev/zero")), "is not a file"),
+    "pipe": (lambda path: (path.unlink(), os.mkfifo(path)), "is not a file"),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_config_is_read_within_limits(tmp_path, kind, monkeypatch):
+    """Before transformers reads it, which has none."""
+    monkeypatch.setattr(transformers.AutoConfig, "from_pretrained", lambda *_, **__: pytest.fail("it was read"))
+    (tmp_path / "config.json").touch()
+    harm, said = HOSTILE[kind]
+    harm(tmp_path / "config.json")
+    with pytest.raises(InputError, match=f"config.json .*{said}"):
+        Hub(model=str(tmp_path))
+
+
+def test_a_config_may_be_a_link_as_among_downloaded_models(write, tmp_path):
+    for path in write("vit").iterdir():
+        (tmp_path / path.name).symlink_to(path)
+    with seeded("hub"):
+        assert Hub(model=str(tmp_path)).input_size == SIZE
 
 
 def test_maps_for_relation_networks_are_refused_with_the_config(write):
