@@ -8,6 +8,7 @@ import pytest
 
 from episodica.records.run import RunFolder
 from episodica.report import write
+from episodica.report.build import build
 from episodica.report.discovery import find_runs
 from episodica.report.write import write_report
 
@@ -62,8 +63,6 @@ def test_more_tasks_than_a_page_can_show(out: Path) -> None:
 
 
 def test_a_failure_of_ours_is_that_run_s_alone(out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    build = write.build
-
     def fails(found: Any, *options: Any) -> Any:
         if any(one.run and one.config.method.name == "ft" for one in found):
             raise ZeroDivisionError("unexpected")

@@ -84,7 +84,7 @@ def test_a_length_and_chunks(connection: socket.socket) -> None:
 
 HEADERS = """host: localhost|host: evil|content-length: 3|content-length: -1|transfer-encoding: chunked|
 connection: keep-alive|expect: 100-continue|upgrade: websocket|\0: \0| folded"""
-heads = st.sampled_from([*HEADERS.encode().replace(b"\n", b"").split(b"|"), b"x" * 70_000])
+heads = st.sampled_from([*HEADERS.encode().replace(b"\n", b"").split(b"|"), b"endless"])
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -96,7 +96,8 @@ heads = st.sampled_from([*HEADERS.encode().replace(b"\n", b"").split(b"|"), b"x"
 def test_any_request_is_answered_or_ended(port: int, line: bytes, headers: list[bytes], body: bytes) -> None:
     with socket.create_connection(("localhost", port), timeout=20) as connection:
         with suppress(ConnectionResetError, BrokenPipeError):
-            connection.sendall(b"\r\n".join([line, *headers, b"", body]))
+            sent = (b"x" * 70_000 if header == b"endless" else header for header in headers)
+            connection.sendall(b"\r\n".join([line, *sent, b"", body]))
             connection.shutdown(socket.SHUT_WR)
         answer = all_of(connection)
     assert not answer or answer.startswith(b"HTTP/1.1 ")
