@@ -6,12 +6,15 @@ from functools import cached_property
 
 import torch
 from torch import Tensor
+from torch.nn.functional import normalize
 
-from episodica.classifier.recogniser import Recogniser, Strange
+from episodica.classifier.recogniser import Places, Recogniser, Strange
 from episodica.engine.image_encoder import ImageEncoder
 from episodica.errors import InputError
 from episodica.learners.exact import FALSE_REJECTS, ExactClassifier
 from episodica.learners.statistics import Statistics, points
+
+ENOUGH = 4  # classes that tell how unlike images of different ones are
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +51,23 @@ class ExactRecogniser(Recogniser):
         values = self.classifier.strangeness(points(vectors))
         return Strange(values, torch.full_like(values, self.classifier.limit(self.rate)))
 
+    def places(self, vectors: Tensor) -> Places:
+        """Directions, of which two are 2 - 2 cos apart. Half way between what two images of one known class have in
+        common and what two of different ones have, images are as likely of one class as not."""
+        others = self._for_other_classes
+        values = normalize(others.whitening(points(vectors)), dim=-1)
+        found, classes = others.calibration, len(others.names)
+        if found.left_out is None or classes < ENOUGH:
+            return Places(values, None)
+        different = float(others.means.sum(0).square().sum() - others.means.square().sum()) / (classes * (classes - 1))
+        return Places(values, 2 - (found.signal + different) / (found.signal + found.noise))
+
+    @cached_property
+    def _for_other_classes(self) -> ExactClassifier:
+        return ExactClassifier.for_other_classes(self.statistics)
+
     @cached_property
     def classifier(self) -> ExactClassifier:
         if self.support is None:
             return ExactClassifier.fitted(self.statistics)
-        return ExactClassifier.for_other_classes(self.statistics).with_classes(self.support)
+        return self._for_other_classes.with_classes(self.support)

@@ -26,6 +26,13 @@ class Strange(NamedTuple):
     limits: Tensor
 
 
+class Places(NamedTuple):
+    """Images as places: the squared distance of two says how unlike they are. [M, D]"""
+
+    values: Tensor
+    reach: float | None  # that images of one class are apart at most; none where nothing is known of it
+
+
 class Recogniser(ABC):
     """Answers depend on nothing but what it was made of. Changes give a new one."""
 
@@ -55,6 +62,10 @@ class Recogniser(ABC):
     @abstractmethod
     def strange(self, vectors: Tensor) -> Strange:
         """Of images [M, D], where some class is known."""
+
+    @abstractmethod
+    def places(self, vectors: Tensor) -> Places:
+        """Of images [M, D] of classes that it does not know, to compare them with each other: see `groups`."""
 
     def unknown(self, vectors: Tensor) -> Tensor:
         """Which images are stranger than their likeliest class allows. [M]"""

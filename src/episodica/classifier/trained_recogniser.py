@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from episodica.classifier.calibration import FALSE_REJECTS, UNCALIBRATED, Calibration, strangeness
-from episodica.classifier.recogniser import Recogniser, Strange
+from episodica.classifier.recogniser import Places, Recogniser, Strange
 from episodica.config.sections import AugmentConfig
 from episodica.data import augment
 from episodica.engine.embedder import embed_chunks, folded
@@ -100,6 +100,12 @@ class TrainedRecogniser(Recogniser):
     def strange(self, vectors: Tensor) -> Strange:
         closest, strange = self.strangeness(vectors)
         return Strange(strange, self._limits[closest])
+
+    def places(self, vectors: Tensor) -> Places:
+        """Embeddings as they are. Two images of a class are as far apart as one is from a class known from the other
+        alone, and the limit for those is in units of that distance (see `strangeness`)."""
+        limit = self.calibration.remembered
+        return Places(vectors.flatten(1), None if limit is None else limit * (1 + 1 / 1))
 
     @cached_property
     def _encoder(self) -> Learner:
