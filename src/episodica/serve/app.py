@@ -17,13 +17,11 @@ from episodica.data.decoding_process import DecodingProcess
 from episodica.serve import handlers
 from episodica.serve.limits import BodyLimit, Limits
 from episodica.serve.messages import Classified, ClassList, ErrorMessage, Health
+from episodica.serve.pages import ADDRESSES
 from episodica.serve.uploads import Refusal, Upload, UploadReader, check_count, checked_name, shown_name
 from episodica.serve.worker import ModelWorker
 from episodica.web.guard import App, Guard
-from episodica.web.pages import MEDIA_TYPES, SHARED
-
-PAGES = FilePath(__file__).parent / "pages"
-FILES = (*(PAGES / name for name in ("classify.css", "classify.js", "tray.js", "api.js")), *SHARED)
+from episodica.web.pages import MEDIA_TYPES
 
 ERRORS: dict[int | str, dict[str, Any]] = {
     400: {"model": ErrorMessage, "description": "not a form that can be read"},
@@ -141,10 +139,8 @@ def _add_pages(app: FastAPI) -> None:
         media_type = MEDIA_TYPES[file.suffix]
         app.add_api_route(path, lambda: FileResponse(file, media_type=media_type), include_in_schema=False)
 
-    add("/", PAGES / "classify.html")
-    add("/docs", PAGES / "api.html")
-    for file in FILES:
-        add(f"/pages/{file.name}", file)
+    for path, file in ADDRESSES.items():
+        add(path, file)
 
 
 def _add_refusals(app: FastAPI) -> None:

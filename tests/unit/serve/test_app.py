@@ -178,7 +178,7 @@ def test_elsewhere_a_token_is_needed_for_all_but_health(make_client: Callable[..
 
 
 def test_pages_and_description_need_nothing_from_elsewhere(client: Client) -> None:
-    for path in ("/", "/docs", "/pages/classify.js", "/pages/classify.css", "/pages/api.js"):
+    for path in ("/", "/docs", "/pages/classify.js", "/pages/classify.css", "/pages/interface.js"):
         answer = client.get(path)
         assert answer.status_code == 200
         assert "default-src 'none'" in answer.headers["content-security-policy"]
