@@ -33,16 +33,16 @@ class StepGenerators:
 
 
 def generator(*key: int | str) -> Generator:
-    return torch.Generator().manual_seed(_number(*key))
+    return torch.Generator().manual_seed(seed_of(*key))
 
 
 @contextmanager
 def seeded(*key: int | str) -> Iterator[None]:
     """torch's global generator seeded by the key inside, untouched outside: for initialisation of layers."""
     with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(_number(*key))
+        torch.default_generator.manual_seed(seed_of(*key))
         yield
 
 
-def _number(*key: int | str) -> int:
+def seed_of(*key: int | str) -> int:
     return int.from_bytes(blake2b(repr(key).encode(), digest_size=8).digest(), "big") >> 1

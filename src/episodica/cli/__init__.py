@@ -25,6 +25,7 @@ VERBS = {  # and the module that adds each to the command
     "run": "run",
     "serve": "serve",
     "show": "show",
+    "tune": "tune",
     "undo": "undo",
     "watch": "watch",
 }
