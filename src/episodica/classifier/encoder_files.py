@@ -45,12 +45,25 @@ class EncoderFiles:
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
         self._built: dict[str, ImageEncoder] = {}  # by digest and config: a state more takes no time
+        self._waiting: dict[str, bytes] = {}  # weights that are to be written with the first state that needs them
 
     def add(self, config: RunConfig, *, complete: bool = False, deep: bool = False) -> EncoderRecord:
         """Take the pretrained weights of the config's backbone into the folder, unless they are very large.
 
         Where it is `deep`, its embeddings are made of all blocks but the first ones.
         """
+        record = self.prepare(config, complete=complete, deep=deep)
+        self.write_waiting()
+        return record
+
+    def write_waiting(self) -> None:
+        for digest, data in self._waiting.items():
+            if not self.folder.has(f"{digest}{ENDING}"):
+                self.folder.write_bytes(f"{digest}{ENDING}", data)
+        self._waiting.clear()
+
+    def prepare(self, config: RunConfig, *, complete: bool = False, deep: bool = False) -> EncoderRecord:
+        """As `add`, in memory: the first state of the model that is written brings the weights with it."""
         backbone = _backbone(config)
         backbone.load_pretrained()
         depths = max(1, len(backbone.blocks) - FIRST) if deep else 1
@@ -70,8 +83,8 @@ class EncoderFiles:
             included=complete or len(data) <= INCLUDED,
             depths=depths,
         )
-        if record.included and not self.folder.has(f"{record.digest}{ENDING}"):
-            self.folder.write_bytes(f"{record.digest}{ENDING}", data)
+        if record.included:
+            self._waiting[record.digest] = data
         self._built[_key(record, config)] = _image_encoder(backbone, config, record.depths)
         return record
 

@@ -8,8 +8,10 @@ from torch import Tensor
 from episodica.classifier.adaptation import NO_EARLIER_BLOCKS, compared, in_words
 from episodica.classifier.exact_plan import ExactCall
 from episodica.classifier.exact_state import ExactRecord, ExactState
+from episodica.classifier.history import Draft, now
 from episodica.classifier.images import pixels
-from episodica.classifier.model_folder import ModelFolder, now
+from episodica.classifier.model_folder import ModelFolder
+from episodica.classifier.new_model import nothing_known
 from episodica.classifier.state import ModelState, Step, StoredClass
 from episodica.data.decode import Encoded
 from episodica.engine.device import computing
@@ -40,8 +42,9 @@ def learn_exactly(folder: ModelFolder, call: ExactCall, on_event: OnEvent, stop:
         new = {name: points(of_class.vectors) for name, of_class in arrived.items()}
         if call.adapt == "auto" and encoder.widths:
             before, new = _chosen(before, new, _of_last_block(arrived, encoder.widths[-1]), on_event)
-        classes = _classes(folder, call, before.classes, arrived)
-        return folder.commit(before.learning(new, classes, step, {"keep": call.keep, "budget": call.budget}))
+        classes, kept = _classes(folder, call, before.classes, arrived, new)
+        state = before.learning(new, classes, step, {"keep": call.keep, "budget": call.budget}, kept)
+        return folder.commit(state, Draft("learn", tuple(arrived), images=sum(map(len, new.values()))))
 
 
 def _nothing_known(folder: ModelFolder, call: ExactCall) -> ExactState:
@@ -52,9 +55,7 @@ def _nothing_known(folder: ModelFolder, call: ExactCall) -> ExactState:
         encoder = folder.encoders.add(call.config, complete=call.complete, deep=call.adapt != "no")
     adapt = call.base.record.adapt if call.base else call.adapt
     record = ExactRecord(config=call.config.tree(), sessions=0, classes=(), encoder=encoder, adapt=adapt)
-    widths = folder.encoders.load(encoder, call.config).widths
-    width = sum(widths or call.config.backbone.declared().out_shape(call.config.image_size))
-    return ExactState.of(record, Statistics.none(width), folder.encoders)
+    return nothing_known(record, folder.encoders, call.config)
 
 
 def _of_last_block(arrived: Mapping[str, Arrived], width: int) -> dict[str, Tensor]:
@@ -102,18 +103,24 @@ def _embedded(
 
 
 def _classes(
-    folder: ModelFolder, call: ExactCall, known: Sequence[StoredClass], arrived: Mapping[str, Arrived]
-) -> tuple[StoredClass, ...]:
-    """Every class with the images that stay of it; a remembered class of which more images came is learned."""
+    folder: ModelFolder,
+    call: ExactCall,
+    known: Sequence[StoredClass],
+    arrived: Mapping[str, Arrived],
+    points: Mapping[str, Tensor],
+) -> tuple[tuple[StoredClass, ...], dict[str, Tensor]]:
+    """Every class with the images that stay of it, and the points of those that are new; a remembered class of which
+    more images came is learned."""
     earlier = {stored.name: stored for stored in known}
     most = call.kept_of(len({*earlier, *arrived}))
-    classes = dict(earlier)
+    classes, linked = dict(earlier), {}
     for name, of_class in arrived.items():
         kept = earlier[name].images if name in earlier else ()
         squares = (pixels(image, call.config.image_size) for image in of_class.images[: max(0, most - len(kept))])
-        images = tuple(dict.fromkeys((*kept, *map(folder.vault.put, squares))))
-        classes[name] = StoredClass(name=name, kind="learned", images=images)
-    return tuple(stored.model_copy(update={"images": stored.images[:most]}) for stored in classes.values())
+        new = [*map(folder.vault.put, squares)]
+        linked |= zip(new, points[name], strict=False)
+        classes[name] = StoredClass(name=name, kind="learned", images=tuple(dict.fromkeys((*kept, *new))))
+    return tuple(s.model_copy(update={"images": s.images[:most]}) for s in classes.values()), linked
 
 
 def _name(image: Encoded, place: int) -> str:

@@ -20,7 +20,7 @@ from episodica.classifier.recogniser import Recogniser
 from episodica.classifier.state import EXACT_FORMAT, LARGEST_IMAGE, ModelState, StateRecord, Step, StoredClass
 from episodica.learners.statistics import Statistics, points
 
-POINTS = "points.safetensors"
+POINTS, KEPT = "points.safetensors", "kept"
 MOST_POINTS = 2**32  # bytes
 
 
@@ -63,8 +63,18 @@ class ExactState(ModelState):
         self._tensors, self._statistics = tensors, statistics
 
     @classmethod
-    def of(cls, record: ExactRecord, statistics: Statistics, encoders: EncoderFiles) -> "ExactState":
-        return cls("", record, statistics.tensors(), encoders, statistics)
+    def of(
+        cls,
+        record: ExactRecord,
+        statistics: Statistics,
+        encoders: EncoderFiles,
+        kept: Mapping[str, Tensor] | None = None,
+    ) -> "ExactState":
+        """`kept` has the point of each image that stays, by its digest, as far as they are known."""
+        tensors = statistics.tensors()
+        if kept is not None:
+            tensors[KEPT] = _rows(record, statistics, kept)
+        return cls("", record, tensors, encoders, statistics)
 
     @classmethod
     def most(cls, record: StateRecord) -> dict[str, int]:
@@ -89,6 +99,18 @@ class ExactState(ModelState):
     def statistics(self) -> Statistics:
         """Summed up when they are first asked for."""
         return self._statistics or Statistics.from_tensors(sorted(self.record.names), self._tensors)
+
+    @cached_property
+    def kept(self) -> Mapping[str, Tensor] | None:
+        """The point of each image that is kept, by its digest; states of earlier versions do not say."""
+        rows = self._tensors.get(KEPT)
+        if rows is None:
+            return None
+        images = [(stored.name, digest) for stored in self.classes for digest in stored.images]
+        if rows.shape != (len(images),):
+            raise ValueError(f"{list(rows.shape)} rows of {len(images)} images")
+        found = zip(images, rows.tolist(), strict=True)
+        return {digest: self.statistics.classes[name][row] for (name, digest), row in found if row >= 0}
 
     @property
     def record(self) -> ExactRecord:
@@ -115,16 +137,20 @@ class ExactState(ModelState):
             raise ValueError("weights are not finite numbers")
         if vector.shape != (self.statistics.width,):
             raise ValueError(f"classes of {self.statistics.width} numbers, images of {list(vector.shape)}")
+        assert self.kept is None or len(self.kept) >= 0  # reads it: rows of a stranger's file may lead anywhere
         return found
 
     def remembering(
         self, vectors: Mapping[str, Tensor], images: Mapping[str, tuple[str, ...]], when: str
     ) -> "ExactState":
         others = self.statistics.among(set(self.statistics.names) - set(vectors))
+        kept = dict(self.kept or {})
         for name, of_class in vectors.items():
-            others = others.add(name, points(of_class).unique(dim=0))
+            new = points(of_class)
+            others = others.add(name, new.unique(dim=0))
+            kept |= zip(images[name], new, strict=False)  # the first ones are those that stay
         record = ExactRecord.numbered(self.record.with_remembered(images, when))
-        return ExactState.of(record, others, self.encoders)
+        return ExactState.of(record, others, self.encoders, kept)
 
     def learning(
         self,
@@ -132,8 +158,10 @@ class ExactState(ModelState):
         classes: tuple[StoredClass, ...],
         step: Step,
         keep: Mapping[str, int | None],
+        kept: Mapping[str, Tensor],
     ) -> "ExactState":
-        """With the points of more images, of new classes or known ones; `classes` are all classes after that."""
+        """With the points of more images, of new classes or known ones; `classes` are all classes after that, and
+        `kept` are the points of new images that stay."""
         known = self.statistics
         for name, of_class in arrived.items():
             have = known.classes.get(name)
@@ -141,13 +169,13 @@ class ExactState(ModelState):
             known = (known if have is None else known.remove(name)).add(name, together)
         done = step.model_copy(update={"measured": measured(known)})
         record = self.record.model_copy(update={"classes": classes, "history": (*self.history, done), **keep})
-        return ExactState.of(ExactRecord.numbered(record), known, self.encoders)
+        return ExactState.of(ExactRecord.numbered(record), known, self.encoders, {**(self.kept or {}), **kept})
 
     def without(self, name: str) -> "ExactState":
         if name not in self.record.names:
-            return ExactState("", self.record.without(name), self._tensors, self.encoders)
+            return ExactState("", self.record.without(name), self._tensors, self.encoders, self._statistics)
         rest = self.statistics.remove(name)
-        came = next((i for i, step in enumerate(self.history) if name in step.classes), len(self.history))
+        came = next((i for i, step in enumerate(self.history) if name in step.classes), 0)  # else nobody knows when
         steps = [
             step.model_copy(update={"measured": None}) if i >= came else step for i, step in enumerate(self.history)
         ]
@@ -157,4 +185,13 @@ class ExactState(ModelState):
             last = record.history[calls[-1]].model_copy(update={"measured": measured(rest)})
             history = (*record.history[: calls[-1]], last, *record.history[calls[-1] + 1 :])
             record = record.model_copy(update={"history": history})
-        return ExactState.of(ExactRecord.numbered(record), rest, self.encoders)
+        return ExactState.of(ExactRecord.numbered(record), rest, self.encoders, self.kept)
+
+
+def _rows(record: ExactRecord, statistics: Statistics, kept: Mapping[str, Tensor]) -> Tensor:
+    """Where the point of each image that is kept lies among those of its class; -1 where nobody knows. int64 [K]"""
+    rows = []
+    for stored in record.classes:
+        places = {point.tobytes(): row for row, point in enumerate(statistics.classes[stored.name].numpy())}
+        rows += [places.get(kept[d].numpy().tobytes(), -1) if d in kept else -1 for d in stored.images]
+    return torch.tensor(rows, dtype=torch.int64)

@@ -12,8 +12,9 @@ import torch
 
 from episodica.classifier.exact_learn import learn_exactly
 from episodica.classifier.exact_plan import ExactCall
+from episodica.classifier.history import Draft, now
 from episodica.classifier.measure import Evidence, measure
-from episodica.classifier.model_folder import CALL, ModelFolder, now
+from episodica.classifier.model_folder import CALL, ModelFolder
 from episodica.classifier.plan import Call, summary
 from episodica.classifier.state import ModelState, StateRecord, Step, StoredClass
 from episodica.classifier.trained_state import TrainedState, weights_digest
@@ -50,7 +51,8 @@ def _train(folder: ModelFolder, call: Call, on_event: OnEvent, stop: Callable[[]
         with RunFolder(folder.work, call.config) as run:
             trainer = train_to_the_end(experiment, run, on_event, stop, _start(call))
         on_event({"event": "measuring"})
-        return folder.commit(_outcome(folder, call, store, trainer))
+        state, data = _outcome(folder, call, store, trainer), call.session_data
+        return folder.commit(state, Draft("learn", state.history[-1].classes, images=data.amount.images))
 
 
 def _decoded(folder: ModelFolder, call: Call, on_event: OnEvent) -> Arrays:

@@ -8,24 +8,25 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from episodica.classifier.encoder_files import is_encoder
+from episodica.classifier.history import is_history
 from episodica.classifier.state_files import OF_A_STATE, is_id
 from episodica.classifier.vault import is_image
 from episodica.files.door import Folder
 
-POINTER, STATES, IMAGES, ENCODER = "model.json", "states", "images", "encoder"
+POINTER, STATES, IMAGES, ENCODER, HISTORY = "model.json", "states", "images", "encoder", "history"
 MOST = 2**31  # bytes of a file
 
 Files = dict[tuple[str, ...], bytes]  # by the names of folders and file
 
 
 def read_model(path: Path) -> Files:
-    """All files of both states; work in progress stays behind."""
+    """All files of its states and its history; work in progress stays behind."""
     folder = Folder(path)
     files: Files = {(POINTER,): folder.read(POINTER, MOST)}
     for id in filter(is_id, (folder / STATES).folders()):
         inner = folder / STATES / id
         files |= {(STATES, id, name): inner.read(name, MOST) for name in inner.files() if name in OF_A_STATE}
-    for place, belongs in ((IMAGES, is_image), (ENCODER, is_encoder)):
+    for place, belongs in ((IMAGES, is_image), (ENCODER, is_encoder), (HISTORY, is_history)):
         inner = folder / place
         files |= {(place, name): inner.read(name, MOST) for name in inner.files() if belongs(name)}
     return files

@@ -1,55 +1,58 @@
 """A model on the disk. Whatever happens while it is changed, it is in the old state or in the new one.
 
-    model.json            which state is the present one, and which the last change can be undone to
+    model.json            which state is the present one, and how changes can be undone
     states/NNNNNN-DIGEST  state.json, weights.safetensors, prototypes.safetensors, checksums.json
-    images/DIGEST.png     exemplars, support and held-out images of both states
+    images/DIGEST.png     exemplars, support and held-out images of all states that there is a way to
+    history/              what was changed, and the ways back
     work/                 a call to learn that is under way or was interrupted, from the weights of the present state
 
-A change writes a new state beside the present one, then replaces `model.json`, then removes what neither state needs.
+A change writes a new state beside the present one, then replaces `model.json`, then removes what no state needs. Of a
+model that was trained the state before is kept as it is; to states without training there is a way back.
 The name of a state ends with the digest of its checksums, so `model.json` vouches for every byte.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from torch import Tensor
 
 from episodica.classifier.encoder_files import EncoderFiles
+from episodica.classifier.history import (
+    COMMAND,
+    Change,
+    Changes,
+    Draft,
+    HistoryFiles,
+    marked_undone,
+    now,
+    undoable,
+    with_line,
+    without,
+)
 from episodica.classifier.images import stacked
+from episodica.classifier.pointer import POINTER, Pointer, PointerFile
 from episodica.classifier.recogniser import Recogniser
-from episodica.classifier.state import EXACT_FORMAT, TRAINED_FORMAT, ModelState
+from episodica.classifier.state import ModelState
 from episodica.classifier.state_files import StateFiles, number_of
 from episodica.classifier.trained_state import weights_digest
 from episodica.classifier.vault import Vault
 from episodica.data.pictures import Picture
 from episodica.errors import InputError, nearest
-from episodica.files.door import Folder, Refused
+from episodica.files.door import Folder
 from episodica.files.lock import LOCK, locked
 from episodica.files.parsing import parse_json
 
-POINTER, CALL = "model.json", "call.json"
-OWN = {POINTER, "states", "images", "encoder", "work", LOCK}
-FORMATS = (TRAINED_FORMAT, EXACT_FORMAT)
-MOST_POINTER, MOST_CALL = 2**16, 2**26  # bytes
+CALL = "call.json"
+OWN = {POINTER, "states", "images", "encoder", "history", "work", LOCK}
+MOST_CALL = 2**26  # bytes
 
 Embed = Callable[[Recogniser, Tensor], Tensor]  # uint8 [M, 3, S, S] -> [M, D]
 
 
-@dataclass(frozen=True)
-class Pointer:
-    """What `model.json` says."""
-
-    state: str
-    previous: str | None
-    forgot: bool = False  # the last change was to forget a class
-
-    @property
-    def needed(self) -> set[str]:
-        return {id for id in (self.state, self.previous) if id}
+class Outdated(InputError):
+    """Somebody else has changed the model since."""
 
 
 class Forgotten(NamedTuple):
@@ -66,25 +69,37 @@ class ModelFolder:
         self.vault = Vault(self.folder / "images")
         self.work = self.folder / "work"
         self.encoders = EncoderFiles(self.folder / "encoder")
+        self.history = HistoryFiles(self.folder / "history")
+        self._pointer = PointerFile(self.folder)
         self._states = StateFiles(self.folder / "states", self.encoders)
 
     @property
     def exists(self) -> bool:
-        return self.path.is_dir() and self.folder.has(POINTER)
+        return self._pointer.exists
 
     def version(self) -> bytes:
         """What changes with every change of the model."""
-        return self.folder.read(POINTER, MOST_POINTER)
+        return self._pointer.bytes()
 
     def state(self) -> ModelState:
         """The present state, as one: where it is replaced while it is read, the new one is read."""
-        pointer = self._pointer()
+        pointer = self._pointer.read()
         while True:
             try:
                 return self._states.load(pointer.state)
             except InputError:
-                before, pointer = pointer, self._pointer()
+                before, pointer = pointer, self._pointer.read()
                 if before == pointer:
+                    raise
+
+    def changes(self) -> Changes:
+        """What was done to it, oldest first."""
+        while True:
+            pointer = self._pointer.read()
+            try:
+                return self.history.read(pointer.history)
+            except InputError:
+                if pointer == self._pointer.read():
                     raise
 
     @contextmanager
@@ -97,7 +112,7 @@ class ModelFolder:
     @contextmanager
     def _changing(self, wait: bool) -> Iterator[None]:
         """The only writer of a model that there is: where there is none, none is made."""
-        self._pointer()
+        self._pointer.read()
         with self.writing(wait=wait):
             yield
 
@@ -121,6 +136,7 @@ class ModelFolder:
         support: Mapping[str, Sequence[Picture]],
         *,
         wait: bool = False,
+        who: str = COMMAND,
         embed: Embed = lambda recogniser, images: recogniser.embed(images),
     ) -> ModelState:
         """Add classes, or replace remembered ones, by a few images each. Where `embed` raises, nothing is written."""
@@ -135,36 +151,62 @@ class ModelFolder:
             squares = {name: stacked(images, recogniser.image_size) for name, images in support.items()}
             vectors = {name: embed(recogniser, images) for name, images in squares.items()}
             recogniser.only(vectors)  # refuses what is no class
-            kept = {name: tuple(dict.fromkeys(map(self.vault.put, found[:most]))) for name, found in squares.items()}
-            return self.commit(state.remembering(vectors, kept, now()))
+            kept = {name: tuple(map(self.vault.put, found[:most])) for name, found in squares.items()}
+            what = "replace" if set(support) & set(state.record.names) else "remember"
+            draft = Draft(what, tuple(support), images=sum(map(len, vectors.values())), who=who)
+            return self.commit(state.remembering(vectors, kept, now()), draft)
 
-    def forget(self, name: str, *, wait: bool = False) -> "Forgotten":
-        """Remove a class from the present state, the state before and all work in progress; for good.
+    def change(
+        self, edit: Callable[[ModelState], tuple[ModelState, Draft] | None], *, first: ModelState | None = None
+    ) -> ModelState:
+        """Make what `edit` does to the present state a change; where it gives nothing, nothing is written.
+
+        Where there is no model yet, it is made of the state `first`.
+        """
+        if first is None:
+            self._pointer.read()
+        with self.writing():
+            state = self.state() if self.exists else first
+            assert state is not None
+            edited = edit(state)
+            if edited is None:
+                return state
+            if not self.exists:
+                self.commit(state)
+            return self.commit(*edited)
+
+    def forget(self, name: str, *, wait: bool = False, who: str = COMMAND) -> "Forgotten":
+        """Remove a class from the present state, the state before, the history and all work in progress; for good.
 
         The state before is from before an earlier change: to undo that one instead would be a surprise.
         Where a class is only in what a killed process left behind, removing that is all there is to do: images that no
         state knows may be of the class, whether its name is found or not.
         """
         if not self.exists and self.folder.status(LOCK) is None:
-            self._pointer()  # is no model
+            self._pointer.read()  # is no model
         with self._locked(wait):
             if not self.exists:
                 return self._forget_first_call(name)
-            pointer = self._pointer()
+            pointer = self._pointer.read()
             state = self._states.load(pointer.state)
             before = self._states.load(pointer.previous) if pointer.previous else None
             left = self._states.leftovers(pointer.needed)
             records = [one.record for one in (state, before) if one]
+            lines = self.history.read(pointer.history)
             names = {known for record in (*records, *left) for known in record.names} | self._names_in_work()
+            names |= {known for line in lines for known in line.names}
             if name not in names:
                 if self._clean():
                     return Forgotten(state, trained=False)
                 raise InputError(f'there is no class "{name}": {nearest(name, names) if names else "none is known"}')
             self.drop_work()
-            if any(name in record.names for record in records):
-                id = self._states.write(state.without(name), number_of(pointer.state) + 1)
-                pointer = Pointer(id, None, forgot=True)
-                self._point(pointer, state)
+            if any(name in of.names for of in (*records, *lines)):
+                id = pointer.state
+                if any(name in record.names for record in records):
+                    id = self._states.write(state.without(name), number_of(pointer.state) + 1)
+                rest = with_line(without(lines, name), Draft("forget", who=who), None, id)  # that names nothing
+                pointer = Pointer(id, None, forgot=True, history=self.history.write(rest))
+                self._pointer.write(pointer, state)
             self._clean()
             trained = not state.exact and any(record.kind_of(name) == "learned" for record in (*records, *left))
             return Forgotten(self._states.load(pointer.state), trained)
@@ -178,54 +220,57 @@ class ModelFolder:
             raise InputError(f'there is no class "{name}" in {self.path}, which holds no model yet')
         return Forgotten(None, trained=False)
 
-    def undo(self, *, wait: bool = False) -> ModelState:
-        """Back to the state before the last change, which is then gone."""
+    def undo(self, *, number: int | None = None, wait: bool = False, who: str = COMMAND) -> ModelState:
+        """Back to the state before the last change, or before the one of this number if it is the last."""
         with self._changing(wait):
-            pointer = self._pointer()
+            pointer = self._pointer.read()
+            lines = self.history.read(pointer.history)
+            last = undoable(lines)
+            if number is not None and (last is None or last.number != number):
+                raise Outdated("the model was changed since: look at its history again")
             if pointer.forgot:
                 raise InputError(f"the last change of {self.path} was to forget a class, which cannot be undone")
-            if pointer.previous is None:
-                raise InputError(f"{self.path} has no state before this one: only the last change can be undone, once")
-            previous = self._states.load(pointer.previous)
-            self._point(Pointer(pointer.previous, None), previous)
+            id = self._state_before(pointer, last)
+            if last:
+                draft = Draft("undo", last.classes, last.into, last.images, who)
+                lines = with_line(marked_undone(lines, last.number), draft, pointer.state, id)
+            left = undoable(lines)
+            state = self._states.load(id)
+            forgot = left is not None and left.what == "forget"
+            self._pointer.write(Pointer(id, None, forgot, self.history.write(lines) if lines else None), state)
             self._clean()
-            return self._states.load(pointer.previous)
+            return self._states.load(id)
 
-    def commit(self, state: ModelState) -> ModelState:
-        """Make this the present state; what was present becomes the one before. For the writer only."""
-        pointer = self._pointer() if self.exists else None
+    def _state_before(self, pointer: Pointer, last: Change | None) -> str:
+        """The id of the state before the last change, whose files are there."""
+        if last and last.back:
+            before = self.history.before(last, self._states.load(pointer.state), self.encoders)
+            assert last.before is not None
+            if self._states.write(before, number_of(last.before)) != last.before:
+                raise InputError(f"the way back to the state {last.before} is damaged: it cannot be undone")
+            return last.before
+        if pointer.previous is None:
+            raise InputError(f"{self.path} has no state before this one: only the last change can be undone, once")
+        return pointer.previous
+
+    def commit(self, state: ModelState, draft: Draft | None = None) -> ModelState:
+        """Make this the present state, and the draft a line of the history. For the writer only."""
+        pointer = self._pointer.read() if self.exists else None
+        before = self._states.load(pointer.state) if pointer else None
+        self.encoders.write_waiting()
         id = self._states.write(state, number_of(pointer.state) + 1 if pointer else 1)
-        self._point(Pointer(id, pointer.state if pointer else None), state)
+        after = self._states.load(id)
+        lines = self.history.read(pointer.history) if pointer else ()
+        if draft:
+            lines = self.history.recorded(lines, draft, before, after, self.encoders)
+        way = bool(lines and lines[-1].back)
+        history = self.history.write(lines) if lines else None
+        self._pointer.write(Pointer(id, pointer.state if pointer and not way else None, history=history), state)
         self._clean()
-        return self._states.load(id)
+        return after
 
     def bytes(self) -> int:
         return sum(entry.status.st_size for _, entry in self.folder.walk() if entry.is_file)
-
-    def _point(self, pointer: Pointer, state: ModelState) -> None:
-        self.folder.write_json(POINTER, {"format": state.record.format, **asdict(pointer)})
-
-    def _pointer(self) -> Pointer:
-        path = self.path / POINTER
-        if not self.exists:
-            what = "there is no such folder" if not self.path.exists() else f"it has no {POINTER}"
-            raise InputError(f"{self.path} is no model: {what}; `episodica learn` makes one")
-        try:
-            found = parse_json(self.version())
-            format = found["format"]
-            pointer = Pointer(found["state"], found["previous"], bool(found.get("forgot")))
-            if not isinstance(format, int) or min(map(number_of, pointer.needed)) < 1:
-                raise ValueError
-        except Refused:
-            raise
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            raise InputError(f"{path} is damaged or not of a model: restore the folder from a copy") from None
-        if format not in FORMATS:
-            raise InputError(
-                f"{self.path} has format {format} and this version reads {TRAINED_FORMAT} and {EXACT_FORMAT}: update "
-                "episodica"
-            )
-        return pointer
 
     def _clean(self) -> bool:
         """Remove images, states and parts of files that no state needs; states last, as they tell what is left.
@@ -234,13 +279,18 @@ class ModelFolder:
         """
         before = sum(1 for _ in self.folder.walk())
         self.folder.remove_leftovers()
-        pointer = self._pointer() if self.exists else None
+        pointer = self._pointer.read() if self.exists else None
         states = {id: self._states.load(id) for id in pointer.needed} if pointer else {}
+        lines = self.history.read(pointer.history) if pointer else ()
+        backs = [line.back for line in lines if line.back]
         call = self.call()
         if "weights" not in call or (pointer and call["weights"] != weights_digest(states[pointer.state].weights)):
             self.drop_work()
-        self.vault.keep_only(set().union(*(state.record.digests for state in states.values())))
-        self.encoders.keep_only({digest for state in states.values() for digest in state.encoder_digests})
+        images = {digest for back in backs for digest in back.images}
+        encoders = {digest for back in backs for digest in back.encoders}
+        self.vault.keep_only(images.union(*(state.record.digests for state in states.values())))
+        self.encoders.keep_only(encoders.union(*(state.encoder_digests for state in states.values())))
+        self.history.keep_only(pointer.history if pointer else None, lines)
         self._states.keep_only(states)
         return sum(1 for _ in self.folder.walk()) != before
 
@@ -263,7 +313,3 @@ class ModelFolder:
     def _names_in_work(self) -> set[str]:
         names = self.call().get("classes", ())
         return {name for name in names if isinstance(name, str)} if isinstance(names, list) else set()
-
-
-def now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -102,7 +102,8 @@ class StateRecord(Section):
 
     def with_remembered(self, images: Mapping[str, tuple[str, ...]], when: str) -> Self:
         """Classes that are there already are replaced."""
-        added = (StoredClass(name=name, kind="remembered", images=digests) for name, digests in images.items())
+        kept = {name: tuple(dict.fromkeys(digests)) for name, digests in images.items()}
+        added = (StoredClass(name=name, kind="remembered", images=digests) for name, digests in kept.items())
         step = Step(what="remember", when=when, classes=tuple(images))
         stay = (stored for stored in self.classes if stored.name not in images)
         return self.model_copy(update={"classes": (*stay, *added), "history": (*self.history, step)})
@@ -182,7 +183,8 @@ class ModelState(ABC):
 
     @abstractmethod
     def remembering(self, vectors: Mapping[str, Tensor], images: Mapping[str, tuple[str, ...]], when: str) -> Self:
-        """With classes that are known from a few images: their embeddings [k, D], and the digests of those kept."""
+        """With classes that are known from a few images: their embeddings [k, D], and the digests of the first ones,
+        which are kept."""
 
     @abstractmethod
     def without(self, name: str) -> Self:

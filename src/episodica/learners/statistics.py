@@ -105,6 +105,15 @@ class Statistics:
         rest = {other: kept for other, kept in self.classes.items() if other != name}
         return self._with(rest, self.scatter - scatter_of(self.classes[name]))
 
+    def drop(self, name: str, gone: Tensor) -> Self:
+        """As if these images of a class had never come; a class without images is gone."""
+        lines = {line.tobytes() for line in gone.numpy()}
+        kept = self.classes[name]
+        rest = kept[torch.tensor([line.tobytes() not in lines for line in kept.numpy()])]
+        assert len(kept) - len(rest) == len(gone), "they are images of the class, each once"
+        classes = {**self.classes, name: rest} if len(rest) else {k: v for k, v in self.classes.items() if k != name}
+        return self._with(classes, self.scatter - scatter_of(gone))
+
     def merge(self, other: Self) -> Self:
         """With all that another one knows; the images of a class that both know are put together."""
         assert other.width == self.width

@@ -1,0 +1,122 @@
+"""Changes to a state without training, image by image. Sums are exact, so each can be undone to the last bit."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from episodica.classifier.exact_state import ExactRecord, ExactState
+from episodica.classifier.state import StoredClass
+from episodica.errors import InputError
+from episodica.learners.statistics import UNIT, Statistics
+
+SAME = 0.02  # the distance within which a point is that of an image which was embedded again
+
+
+def class_of_points(statistics: Statistics) -> dict[bytes, str]:
+    """Which class each image belongs to, by the bytes of its point."""
+    return {point.tobytes(): name for name, of_class in statistics.classes.items() for point in of_class.numpy()}
+
+
+def adding(state: ExactState, name: str, new: Tensor, digests: Sequence[str]) -> ExactState:
+    """With images of a class, which may be new; none of them is known yet. `digests` are of the first ones, which stay.
+
+    int16 [n, D]
+    """
+    stored = _find(state, name) or StoredClass(name=name, kind="remembered", images=())
+    more = stored.model_copy(update={"images": tuple(dict.fromkeys((*stored.images, *digests)))})
+    kept = {**(state.kept or {}), **dict(zip(digests, new, strict=False))}
+    return _changed(state, state.statistics.add(name, new), _replaced(state.classes, name, more), kept)
+
+
+def removing(state: ExactState, digests: Iterable[str], points: Mapping[str, Tensor]) -> ExactState:
+    """Without some of the images that are kept, whose points are given; a class without images is gone."""
+    gone = set(digests)
+    statistics, classes = state.statistics, state.classes
+    for stored in state.classes:
+        here = [digest for digest in stored.images if digest in gone]
+        if not here:
+            continue
+        statistics = statistics.drop(stored.name, torch.stack([points[digest] for digest in here]))
+        rest = tuple(digest for digest in stored.images if digest not in gone)
+        left = stored.model_copy(update={"images": rest}) if stored.name in statistics.classes else None
+        classes = _replaced(classes, stored.name, left)
+    return _changed(state, statistics, classes, {d: p for d, p in (state.kept or {}).items() if d not in gone})
+
+
+def renaming(state: ExactState, name: str, to: str) -> ExactState:
+    """With another name for a class; where a class has it already, the two become one."""
+    stored, other = _find(state, name), _find(state, to)
+    assert stored is not None
+    known = state.statistics
+    have = {point.tobytes() for point in known.classes[to].numpy()} if other else set()
+    new = [point for point in known.classes[name] if point.numpy().tobytes() not in have]
+    known = known.remove(name)
+    known = known.add(to, torch.stack(new)) if new else known
+    kinds = {one.kind for one in (stored, other) if one}
+    images = tuple(dict.fromkeys((*(other.images if other else ()), *stored.images)))
+    merged = StoredClass(name=to, kind="learned" if "learned" in kinds else "remembered", images=images)
+    classes = _replaced(state.classes, name, None if other else merged)
+    classes = _replaced(classes, to, merged) if other else classes
+    renamed = state.record.model_copy(
+        update={
+            "history": tuple(
+                step.model_copy(update={"classes": tuple(dict.fromkeys(to if n == name else n for n in step.classes))})
+                for step in state.history
+            )
+        }
+    )
+    return _changed(state, known, classes, state.kept or {}, renamed)
+
+
+def joining(state: ExactState, other: ExactState) -> ExactState:
+    """With all classes of another state that has the same encoder."""
+    for stored in other.classes:
+        known = class_of_points(state.statistics)
+        images = [digest for digest in stored.images if digest in (other.kept or {})]
+        linked = {(other.kept or {})[digest].numpy().tobytes(): digest for digest in images}
+        new = [p for p in other.statistics.classes[stored.name] if p.numpy().tobytes() not in known]
+        new.sort(key=lambda point: point.numpy().tobytes() not in linked)
+        digests = [linked[key] for key in (point.numpy().tobytes() for point in new) if key in linked]
+        if new:
+            state = adding(state, stored.name, torch.stack(new), digests)
+    return state
+
+
+def linked_points(state: ExactState, digests: Iterable[str], embed: Callable[[str], Tensor]) -> dict[str, Tensor]:
+    """The points of images that are kept. Where the state does not say, they are `embed`ed and looked for."""
+    found = dict(state.kept or {})
+    wanted = set(digests)
+    for stored in state.classes:
+        for digest in (d for d in stored.images if d in wanted and d not in found):
+            of_class = state.statistics.classes[stored.name]
+            distances = (of_class.double() - embed(digest).double()).mul(UNIT).norm(dim=1)
+            if float(distances.min()) > SAME:
+                raise InputError(f'an image of "{stored.name}" fits none that the class is known from: it stays')
+            found[digest] = of_class[int(distances.argmin())]
+    return {digest: point for digest, point in found.items() if digest in wanted}
+
+
+def _find(state: ExactState, name: str) -> StoredClass | None:
+    return next((stored for stored in state.classes if stored.name == name), None)
+
+
+def _replaced(classes: tuple[StoredClass, ...], name: str, by: StoredClass | None) -> tuple[StoredClass, ...]:
+    """In its place, or at the end where there is none of that name; none: without it."""
+    if by is not None and all(stored.name != name for stored in classes):
+        return (*classes, by)
+    return tuple(by if stored.name == name else stored for stored in classes if stored.name != name or by)  # type: ignore[misc]
+
+
+def _changed(
+    state: ExactState,
+    statistics: Statistics,
+    classes: tuple[StoredClass, ...],
+    kept: Mapping[str, Tensor],
+    record: ExactRecord | None = None,
+) -> ExactState:
+    changed = (record or state.record).model_copy(update={"classes": classes})
+    most = changed.kept_of_a_class
+    cut = tuple(stored.model_copy(update={"images": stored.images[:most]}) for stored in classes)
+    numbered = ExactRecord.numbered(changed.model_copy(update={"classes": cut}))
+    return ExactState.of(numbered, statistics, state.encoders, kept)
