@@ -25,7 +25,9 @@ from episodica.files.cache_folder import cache_folder
 from episodica.files.digest import digest_of
 from episodica.files.door import Folder, Refused
 
-SOURCES = tuple(Path(__file__).with_name(name) for name in ("first_block.cpp", "later_block.cpp", "vectors.h"))
+SOURCES = tuple(
+    Path(__file__).with_name(name) for name in ("first_block.cpp", "later_block.cpp", "winograd.cpp", "vectors.h")
+)
 # Predictive commoning would carry pixels from one step of a loop to the next, in registers that the sums need.
 FLAGS = ("-std=c++17", "-O3", "-march=native", "-fno-predictive-commoning", "-fopenmp", "-fPIC", "-shared")
 TRIAL = Path(__file__).with_name("trial.py")

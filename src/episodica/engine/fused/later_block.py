@@ -1,4 +1,4 @@
-"""The later blocks of a 4-Conv: torch's convolution, then batch-norm, 2x2 max-pool and ReLU in one pass.
+"""The later blocks of a 4-Conv: a convolution, then batch-norm, 2x2 max-pool and ReLU in one pass.
 
 In training the bias of a convolution before a batch-norm cancels out, so it is left to the running mean.
 """
@@ -6,11 +6,11 @@ In training the bias of a convolution before a batch-norm cancels out, so it is 
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from episodica.engine.fused import kernels
 from episodica.engine.fused.form import parts, running, track
+from episodica.engine.fused.winograd import convolve
 
 
 class LaterBlock(nn.Sequential):
@@ -23,7 +23,7 @@ class LaterBlock(nn.Sequential):
             return super().forward(
                 input
             )  # no kernel has the gradient through fixed statistics: training always uses those of the batch
-        maps = kernels.last(F.conv2d(input, weight, padding=1))
+        maps = convolve(input, weight)
         if norm is None:
             return kernels.norm_pool_relu(maps, torch.ones_like(bias), bias, None)
         if learning:

@@ -40,13 +40,12 @@ inline void store_narrowed(uint8_t* to, Ints v) {
     for (int i = 0; i < LANES; ++i) to[i] = static_cast<uint8_t>(numbers[i]);
 }
 
-// Calls `f(N, c)` for blocks of N vectors that begin at channel c: MOST of them where that divides the channels.
+// Calls `f(N, c)` for blocks of N vectors that begin at channel c: MOST of them where that divides the channels, or half.
 template <int MOST = WIDE, int LEAST = NARROW, class Function>
 inline void for_blocks(int64_t channels, Function f) {
-    if (channels % (MOST * LANES) == 0)
-        for (int64_t c = 0; c < channels; c += MOST * LANES) f(std::integral_constant<int, MOST>{}, c);
-    else
-        for (int64_t c = 0; c < channels; c += LEAST * LANES) f(std::integral_constant<int, LEAST>{}, c);
+    if constexpr (MOST > LEAST)
+        if (channels % (MOST * LANES)) return for_blocks<MOST / 2, LEAST>(channels, f);
+    for (int64_t c = 0; c < channels; c += MOST * LANES) f(std::integral_constant<int, MOST>{}, c);
 }
 
 // The largest of four, after ReLU, and which it was: the first of equals and the last that is not a number, as in torch.
