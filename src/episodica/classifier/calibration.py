@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from episodica.config.sections import Section
+from episodica.learners import conformal
 
 FALSE_REJECTS = 0.05  # share of held-out images of known classes that are called unknown
 TEMPERATURES = torch.logspace(-2, 4, 121)
@@ -51,8 +52,8 @@ def fitted_temperature(scores: Tensor, labels: Tensor) -> float:
 
 
 def limit(strange: Tensor, rejects: float = FALSE_REJECTS) -> float | None:
-    """What that share of known images exceeds; none where there are no images to tell by."""
-    return float(strange.double().quantile(1 - rejects)) if len(strange) else None
+    """What that share of further images of known classes exceeds; none where there are no images to tell by."""
+    return conformal.limit(strange.numpy(), torch.ones(len(strange)).numpy(), rejects) if len(strange) else None
 
 
 def auroc(known: Tensor, unknown: Tensor) -> float:

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, replace
 
 from episodica.lazy_torch import F, Tensor, torch
+from episodica.learners.conformal import limit
 from episodica.learners.statistics import Statistics
 from episodica.learners.whitening import CENTRING, Whitening
 
@@ -18,6 +19,7 @@ class LeftOut:
     """Images that were asked for as if they had never come. [A] each"""
 
     right: Tensor  # whether the class with the highest score was theirs
+    weight: Tensor  # the same for each class, however many of its images were asked for
     strangeness: Tensor
     as_stranger: Tensor  # the same as if their class were not known
 
@@ -52,8 +54,10 @@ class Calibration:
         return (self.expected(counts) - cosines).gather(1, closest)[:, 0]
 
     def limit(self, rejects: float) -> float:
-        """The strangeness that this share of known images exceeds. Where none is known, nothing is unknown."""
-        return math.inf if self.left_out is None else float(self.left_out.strangeness.quantile(1 - rejects))
+        """The strangeness that this share of further images of known classes exceeds. Where none is known, nothing is
+        unknown."""
+        asked = self.left_out
+        return math.inf if asked is None else limit(asked.strangeness.numpy(), asked.weight.numpy(), rejects)
 
 
 UNCALIBRATED = Calibration()
@@ -77,6 +81,7 @@ def calibrated(statistics: Statistics, whitening: Whitening, means: Tensor) -> C
     without_own = cosines.masked_fill(own.bool(), -1.0)
     left_out = LeftOut(
         right=scores.argmax(1) == labels,
+        weight=1 / torch.bincount(labels)[labels],
         strangeness=found.strangeness(cosines, left),
         as_stranger=found.strangeness(without_own, left),
     )
