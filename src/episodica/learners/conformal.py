@@ -1,6 +1,6 @@
 """A limit that a given share of images to come will exceed, from how strange images were that came before.
 
-Of n images and one more, all alike, each is as likely to be the strangest: the largest of n is exceeded with probability
+Of n images and one more, all alike, each is as likely to be the strangest: one more exceeds them with probability
 1/(n + 1) and not 0. So the k-th smallest stands for a share of k/(n + 1) of what is to come (Vovk, Gammerman, Shafer
 2005). Counting k/n instead rejects too many, with 25 images 8.5 instead of 5 %.
 """
