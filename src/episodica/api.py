@@ -1,6 +1,6 @@
 """The command's verbs as functions."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from episodica.data.pairs import Pairs, keep_in_cache
 from episodica.engine.run import stopping_gently
 from episodica.engine.trainer import OnEvent
 from episodica.errors import InputError
+from episodica.loggers.following import find_loggers, following
 from episodica.records.results import Results
 from episodica.records.run import announce
 from episodica.sweep import grid
@@ -64,16 +65,21 @@ def run(
     out: str | Path = "runs",
     on_event: OnEvent = lambda event: None,
     executor: Executor | None = None,
+    log: Sequence[str] = (),
 ) -> list[Results]:
     """Train and evaluate a recipe into `out`; finished runs are read, broken ones continued. One result a run.
 
     `data` is a data set of your own, as in `plan`. By default one run after another; `executor` may be
-    `SideBySide(processes=2)` or `OnRay(address="auto")`.
+    `SideBySide(processes=2)` or `OnRay(address="auto")`. `log` names loggers: tensorboard, mlflow, wandb.
     """
     configs = plan(recipe, overrides, only=only, orders=orders, seeds=seeds, data=data)
+    names, loggers = {config.run_id: config.run_id for config in configs}, find_loggers(log)
     announce(configs, Path(out))
-    with stopping_gently() as stop:
-        outcome = (executor or InTurn()).run(configs, Path(out), lambda config: on_event, stop)
+    with (
+        stopping_gently() as stop,
+        following(loggers, load_recipe(recipe).name, names, Path(out), lambda config: on_event) as on_event_for,
+    ):
+        outcome = (executor or InTurn()).run(configs, Path(out), on_event_for, stop)
     if outcome.failed:
         raise outcome.failed[0][1]
     if outcome.interrupted:

@@ -14,6 +14,7 @@ from episodica.cli.screen import OK, app
 from episodica.config import RunConfig
 from episodica.engine.device import check_device
 from episodica.errors import InputError
+from episodica.loggers.following import find_loggers
 from episodica.sweep.executor import Executor
 from episodica.sweep.grid import plan
 from episodica.sweep.on_ray import Disk, OnRay
@@ -42,6 +43,10 @@ def run(
             help="with --on ray: workers write to the shared --out, or to their own disk, and it is copied (auto)"
         ),
     ] = None,
+    log: Annotated[
+        list[str] | None,
+        Parameter(help="also write to tensorboard, mlflow or wandb (offline); several times for several", negative=""),
+    ] = None,
     out: Annotated[Path, Parameter(help="folder in which each run has a folder of its own")] = Path("runs"),
     dry_run: Annotated[bool, Parameter(help="print the resolved runs and stop", negative="")] = False,
     as_json: Annotated[bool, Parameter(name="--json", help="with --dry-run: as a JSON list", negative="")] = False,
@@ -61,9 +66,10 @@ def run(
     if dry_run:
         return _show_plan(configs, as_json)
     executor = _executor(configs, on, address, cpus, gpus, disk)
+    loggers = find_loggers(log or [])
     from episodica.cli.running import run_all
 
-    return run_all(recipe.name, configs, out, executor)
+    return run_all(recipe.name, configs, out, executor, loggers)
 
 
 def _show_plan(configs: Sequence[RunConfig], as_json: bool) -> int:

@@ -1,6 +1,6 @@
 """A grid at work: progress bars while it trains, then tables, a picture and the failures."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,8 @@ from episodica.engine.device import keep_freed_memory
 from episodica.engine.run import stopping_gently
 from episodica.errors import InputError
 from episodica.files.door import Folder
+from episodica.loggers.following import following
+from episodica.loggers.logger import Logger
 from episodica.records.run import ERROR_LOG, announce
 from episodica.report.comparison import labels
 from episodica.report.figures.canvas import save
@@ -22,13 +24,22 @@ from episodica.report.settings import by_setting, title
 from episodica.sweep.executor import Executor, Outcome
 
 
-def run_all(name: str, configs: Sequence[RunConfig], out: Path, executor: Executor) -> int:
+def run_all(
+    name: str, configs: Sequence[RunConfig], out: Path, executor: Executor, loggers: Mapping[str, type[Logger]]
+) -> int:
     keep_freed_memory()
     announce(configs, out)
-    with stopping_gently(complaints.print) as stop, ProgressBars(screen, labels(configs)) as bars:
-        outcome = executor.run(configs, out, bars.on_event_for, stop)
+    names = labels(configs)
+    with (
+        stopping_gently(complaints.print) as stop,
+        ProgressBars(screen, names) as bars,
+        following(loggers, name, names, out, bars.on_event_for) as on_event_for,
+    ):
+        outcome = executor.run(configs, out, on_event_for, stop)
     if outcome.finished:
         _show_results(name, outcome.finished, out)
+    for logger, kind in loggers.items():
+        say(f"{logger}: {kind.place.format(out=out)}")
     _name_failures(outcome, out)
     if outcome.interrupted:
         screen.print("Interrupted; everything is saved. Run the same command again to continue.")

@@ -15,7 +15,7 @@ from episodica.config.flat import flatten
 from episodica.files.door import Folder, Refused
 from episodica.files.lock import LOCK
 from episodica.records.run import CONFIG, EVENTS
-from episodica.watch.tail import Stamp
+from episodica.records.tail import Stamp
 from episodica.watch.watched_run import WatchedRun
 
 log = logging.getLogger(__name__)

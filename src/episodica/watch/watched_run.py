@@ -14,9 +14,9 @@ from episodica.files.door import Folder
 from episodica.files.parsing import parse_json, parse_yaml
 from episodica.records.results import Session
 from episodica.records.run import CONFIG, ERROR_LOG, EVENTS, MOST, RESULTS
+from episodica.records.tail import MOST_LINES, Lines, Stamp
 from episodica.records.time_left import MOST_SESSIONS, finite_result
 from episodica.watch.run_events import RunEvents
-from episodica.watch.tail import MOST_LINES, Lines, Stamp
 
 State = Literal["running", "finished", "interrupted", "failed", "waiting"]
 STILL = 60.0  # seconds without a movement after which a run whose lock we cannot see counts as stopped

@@ -9,11 +9,12 @@ import pytest
 
 from episodica.config.flat import flatten
 from episodica.files.door import Folder
+from episodica.records import tail
+from episodica.records.tail import Lines
 from episodica.records.time_left import MOST_SESSIONS
-from episodica.watch import tail, watched_run
+from episodica.watch import watched_run
 from episodica.watch.app import to_json
 from episodica.watch.run_events import RunEvents
-from episodica.watch.tail import Lines
 from episodica.watch.watched_folder import WatchedFolder
 from unit.watch.fake_run import FakeRun
 

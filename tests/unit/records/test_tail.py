@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from episodica.files.door import Folder
-from episodica.watch import tail
-from episodica.watch.tail import Lines
+from episodica.records import tail
+from episodica.records.tail import Lines
 
 
 def whole_lines(path: Path) -> list[bytes]:
