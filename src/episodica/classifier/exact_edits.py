@@ -29,19 +29,26 @@ def adding(state: ExactState, name: str, new: Tensor, digests: Sequence[str]) ->
     return _changed(state, state.statistics.add(name, new), _replaced(state.classes, name, more), kept)
 
 
-def removing(state: ExactState, digests: Iterable[str], points: Mapping[str, Tensor]) -> ExactState:
-    """Without some of the images that are kept, whose points are given; a class without images is gone."""
-    gone = set(digests)
+def removing(state: ExactState, gone: Mapping[str, Tensor], digests: Iterable[str] = ()) -> ExactState:
+    """Without some images, by the points that are theirs in each class; a class without images is gone.
+
+    Images that are kept go with their points; `digests` are of those of which the state does not say which it is.
+    """
+    kept, others = state.kept or {}, set(digests)
     statistics, classes = state.statistics, state.classes
-    for stored in state.classes:
-        here = [digest for digest in stored.images if digest in gone]
-        if not here:
-            continue
-        statistics = statistics.drop(stored.name, torch.stack([points[digest] for digest in here]))
-        rest = tuple(digest for digest in stored.images if digest not in gone)
-        left = stored.model_copy(update={"images": rest}) if stored.name in statistics.classes else None
-        classes = _replaced(classes, stored.name, left)
-    return _changed(state, statistics, classes, {d: p for d, p in (state.kept or {}).items() if d not in gone})
+    for name, points in gone.items():
+        stored = _find(state, name)
+        assert stored is not None
+        lines = {point.tobytes() for point in points.numpy()}
+        rest = tuple(
+            digest
+            for digest in stored.images
+            if digest not in others and not (digest in kept and kept[digest].numpy().tobytes() in lines)
+        )
+        statistics = statistics.drop(name, points)
+        left = stored.model_copy(update={"images": rest}) if name in statistics.classes else None
+        classes = _replaced(classes, name, left)
+    return _changed(state, statistics, classes, kept)
 
 
 def renaming(state: ExactState, name: str, to: str) -> ExactState:
@@ -83,18 +90,24 @@ def joining(state: ExactState, other: ExactState) -> ExactState:
     return state
 
 
-def linked_points(state: ExactState, digests: Iterable[str], embed: Callable[[str], Tensor]) -> dict[str, Tensor]:
-    """The points of images that are kept. Where the state does not say, they are `embed`ed and looked for."""
-    found = dict(state.kept or {})
-    wanted = set(digests)
+def points_of_images(state: ExactState, digests: Iterable[str], embed: Callable[[str], Tensor]) -> dict[str, Tensor]:
+    """The points of images that are kept, by the class that they are in. Where the state does not say which they are,
+    they are `embed`ed and looked for. int16 [n, D]"""
+    wanted, kept = set(digests), state.kept or {}
+    found: dict[str, Tensor] = {}
     for stored in state.classes:
-        for digest in (d for d in stored.images if d in wanted and d not in found):
-            of_class = state.statistics.classes[stored.name]
-            distances = (of_class.double() - embed(digest).double()).mul(UNIT).norm(dim=1)
-            if float(distances.min()) > SAME:
-                raise InputError(f'an image of "{stored.name}" fits none that the class is known from: it stays')
-            found[digest] = of_class[int(distances.argmin())]
-    return {digest: point for digest, point in found.items() if digest in wanted}
+        here = [d for d in stored.images if d in wanted]
+        points = [kept[d] if d in kept else _nearest(state.statistics.classes[stored.name], embed(d)) for d in here]
+        if points:
+            found[stored.name] = torch.stack(points).unique(dim=0)
+    return found
+
+
+def _nearest(of_class: Tensor, point: Tensor) -> Tensor:
+    distances = (of_class.double() - point.double()).mul(UNIT).norm(dim=1)
+    if float(distances.min()) > SAME:
+        raise InputError("an image of the model is none of those that its class is known from: restore the folder")
+    return of_class[int(distances.argmin())]
 
 
 def _find(state: ExactState, name: str) -> StoredClass | None:

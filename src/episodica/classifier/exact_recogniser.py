@@ -12,7 +12,7 @@ from episodica.classifier.recogniser import Places, Recogniser, Strange
 from episodica.engine.image_encoder import ImageEncoder
 from episodica.errors import InputError
 from episodica.learners.exact import FALSE_REJECTS, ExactClassifier
-from episodica.learners.statistics import Statistics, points
+from episodica.learners.statistics import UNIT, Statistics, points
 
 ENOUGH = 4  # classes that tell how unlike images of different ones are
 
@@ -34,6 +34,9 @@ class ExactRecogniser(Recogniser):
 
     def embed(self, images: Tensor) -> Tensor:
         return self.encoder.embed_pixels(images.permute(0, 2, 3, 1).contiguous().numpy())
+
+    def comparable(self, vectors: Tensor) -> Tensor:
+        return points(vectors).float() * UNIT
 
     def only(self, support: Mapping[str, Tensor]) -> "ExactRecogniser":
         empty = [name for name, vectors in support.items() if not len(vectors)]

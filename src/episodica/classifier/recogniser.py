@@ -47,6 +47,10 @@ class Recogniser(ABC):
     def embed(self, images: Tensor) -> Tensor:
         """uint8 [M, 3, S, S] -> [M, D]"""
 
+    def comparable(self, vectors: Tensor) -> Tensor:
+        """Embeddings whose distance says how unlike two images are. [M, D]"""
+        return vectors
+
     @abstractmethod
     def only(self, support: Mapping[str, Tensor]) -> Self:
         """With these classes instead of its own: of each the embeddings of k images, [k, D]."""

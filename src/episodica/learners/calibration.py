@@ -18,10 +18,16 @@ TINY = 1e-12
 class LeftOut:
     """Images that were asked for as if they had never come. [A] each"""
 
-    right: Tensor  # whether the class with the highest score was theirs
+    labels: Tensor  # the place of the class of each
+    rows: Tensor  # and its place among the images of that class
+    answers: Tensor  # the place of the class with the highest score
     weight: Tensor  # the same for each class, however many of its images were asked for
     strangeness: Tensor
     as_stranger: Tensor  # the same as if their class were not known
+
+    @property
+    def right(self) -> Tensor:
+        return self.answers == self.labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +86,9 @@ def calibrated(statistics: Statistics, whitening: Whitening, means: Tensor) -> C
     scores = found.scores(cosines, left)
     without_own = cosines.masked_fill(own.bool(), -1.0)
     left_out = LeftOut(
-        right=scores.argmax(1) == labels,
+        labels=labels,
+        rows=torch.cat([torch.arange(n) for n in torch.bincount(labels).tolist()]),
+        answers=scores.argmax(1),
         weight=1 / torch.bincount(labels)[labels],
         strangeness=found.strangeness(cosines, left),
         as_stranger=found.strangeness(without_own, left),

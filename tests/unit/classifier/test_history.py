@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from episodica.classifier import history
-from episodica.classifier.exact_edits import adding, class_of_points, removing, renaming
+from episodica.classifier.exact_edits import adding, class_of_points, points_of_images, removing, renaming
 from episodica.classifier.exact_state import ExactState
 from episodica.classifier.history import Draft
 from episodica.classifier.model_folder import ModelFolder, Outdated
@@ -48,7 +48,8 @@ def remove(folder: ModelFolder, name: str, count: int) -> ModelState:
     def edit(state: ModelState) -> tuple[ModelState, Draft] | None:
         assert isinstance(state, ExactState)
         gone = next((stored.images[:count] for stored in state.classes if stored.name == name), ())
-        return (removing(state, gone, state.kept or {}), Draft("remove", (name,), images=len(gone))) if gone else None
+        points = points_of_images(state, gone, lambda digest: pytest.fail("it is known"))
+        return (removing(state, points), Draft("remove", (name,), images=len(gone))) if gone else None
 
     return folder.change(edit)
 
