@@ -4,7 +4,7 @@ BIN := .venv/bin
 CODE := src tests docs/results/scripts
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check format results clean
+.PHONY: demo test check format results torture clean
 
 demo: .venv/.demo  ## ERD, FT and the joint bound on the embedded data set, from nothing to a table and a picture
 	$(BIN)/episodica run quickstart --out runs
@@ -20,6 +20,9 @@ format: .venv/.dev
 
 results: .venv/.dev  ## the pages of docs/results, from their templates and the committed runs
 	$(BIN)/python docs/results/scripts/pages.py
+
+torture: .venv/.dev  ## every command above a disk that fails, tears, dies or loses power at every operation; hours
+	cd tests && OMP_NUM_THREADS=1 ../$(BIN)/python -m torture
 
 clean:
 	rm -rf .venv

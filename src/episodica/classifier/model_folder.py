@@ -42,6 +42,7 @@ from episodica.data.pictures import Picture
 from episodica.errors import InputError, nearest
 from episodica.files.door import Folder
 from episodica.files.lock import LOCK, locked
+from episodica.files.openat import is_part
 from episodica.files.parsing import parse_json
 
 CALL = "call.json"
@@ -125,9 +126,12 @@ class ModelFolder:
             yield
 
     def _require_own(self) -> None:
-        """Without a model, what has our names is ours only beside the lock that we take first."""
+        """Without a model, what has our names is ours only beside the lock that we take first.
+
+        A first call that was killed leaves them, and perhaps a part of its `model.json`.
+        """
         names = [entry.name for entry in self.folder.entries()] if self.path.is_dir() else ["a file"]
-        foreign = [name for name in names if name not in OWN or LOCK not in names]
+        foreign = [name for name in names if LOCK not in names or not (name in OWN or is_part(name))]
         if foreign:
             raise InputError(f"{self.path} is no model and not empty (it has {foreign[0]}): choose another name")
 

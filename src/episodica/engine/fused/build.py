@@ -4,7 +4,7 @@ Plain C functions, called through ctypes: no headers of torch or Python are need
 file is called `KEY-DIGEST.so`. The key follows from the source, the command and what the compiler says about itself and
 this processor, so that no other version or machine with the same home folder finds it. The digest is that of the file,
 and checked before it is loaded: a library that lost its end would take the process with it. It appears whole or not at
-all, so it needs no lock. A new build is first tried in a process of its own, for the same reason.
+all, so whoever finds it needs no lock. A new build is first tried in a process of its own, for the same reason.
 
 What is loaded is run. So the folder must be this user's, closed to all others, and the file written by this user; where
 another user has the folder, the kernels are built in a private place for this process alone.
@@ -24,6 +24,7 @@ from typing import NamedTuple
 from episodica.files.cache_folder import cache_folder
 from episodica.files.digest import digest_of
 from episodica.files.door import Folder, Refused
+from episodica.files.lock import locked
 
 SOURCES = tuple(
     Path(__file__).with_name(name) for name in ("first_block.cpp", "later_block.cpp", "winograd.cpp", "vectors.h")
@@ -61,7 +62,17 @@ def kernels() -> Kernels:
         return Kernels(functions, f"the compiled kernels of the cache were not used, but built anew: {refused}")
     except OSError as error:
         raise CannotBuild(f"the kernels cannot be written to {folder}: {error.strerror or error}") from None
-    return Kernels(_found(key, folder) or _built(key, folder))
+    return Kernels(_found(key, folder) or _built_once(key, folder))
+
+
+def _built_once(key: str, folder: Folder) -> ctypes.CDLL:
+    """A second process waits and then finds what the first has built; what a killed one left is removed."""
+    try:
+        with locked(folder):
+            folder.remove_leftovers()
+            return _found(key, folder) or _built(key, folder)
+    except OSError as error:
+        raise CannotBuild(f"the kernels cannot be written to {folder}: {error.strerror or error}") from None
 
 
 def _found(key: str, folder: Folder) -> ctypes.CDLL | None:

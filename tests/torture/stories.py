@@ -1,0 +1,170 @@
+"""What people do that writes to a disk: each leads by one command from a folder as it was to a folder as it will be."""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from conformance.tiny import TINY, outcome, untimed
+from e2e.conftest import words
+from episodica import cli
+from episodica.classifier import exact_learn, learn, model_folder
+from episodica.classifier.model_folder import ModelFolder
+from episodica.data.glyphs import Glyphs
+from episodica.engine.fused import build
+from episodica.errors import InputError
+from episodica.files.lock import LOCK
+from torture.coarse import Coarse
+
+SIZE = 16
+NOON = "2026-01-01T12:00:00+00:00"
+FROZEN = ["--backbone.name", f"{Coarse.__module__}:{Coarse.__name__}", "--backbone.train", "none"]
+SHORT = ["--epochs", 1, "--train.episodes", 2]
+TRAINED = ["--backbone.name", "conv4", "--data.size", SIZE, "--keep", 4, *SHORT]
+ALWAYS = ["--threads", 1, "--device", "cpu"]
+
+State = Any  # of a folder; equal where two folders are the same to the bit, as far as anybody can tell
+
+
+@dataclass(frozen=True)
+class Story:
+    name: str
+    before: tuple[tuple[object, ...], ...]  # commands that lead to where it begins
+    command: tuple[object, ...] | Callable[[], object]
+    state: Callable[[Path], State]
+    done: Callable[[Path], Any]  # what the command is for: equal once it has been achieved
+
+    def act(self) -> int:
+        return said(*self.command) if isinstance(self.command, tuple) else _called(self.command)
+
+
+def said(*arguments: object) -> int:
+    """The code that the command ends with."""
+    sys.argv = ["episodica", *map(str, arguments)]
+    try:
+        cli.main()
+    except SystemExit as ended:
+        return int(ended.code or 0)
+
+
+def _called(function: Callable[[], object]) -> int:
+    try:
+        function()
+    except (InputError, build.CannotBuild) as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    return 0
+
+
+@contextmanager
+def one_moment() -> Iterator[None]:
+    """It is always noon: what is written does not depend on when."""
+    modules = (model_folder, exact_learn, learn)
+    with_clock = [(module, "now") for module in modules if hasattr(module, "now")]
+    before = [getattr(*place) for place in with_clock]
+    for module, name in with_clock:
+        setattr(module, name, lambda: NOON)
+    try:
+        yield
+    finally:
+        for (module, name), function in zip(with_clock, before, strict=True):
+            setattr(module, name, function)
+
+
+def draw(folder: Path) -> None:
+    """Folders of coloured blots: `one` and `two` with two classes each, `few` with one."""
+    rng = np.random.default_rng(0)
+    for part, names in {"one": ("ant", "bee"), "two": ("cat", "dog"), "few": ("elk",)}.items():
+        for name in names:
+            base = rng.integers(0, 200, (4, 4, 3))
+            (folder / part / name).mkdir(parents=True)
+            for i in range(6):
+                blot = np.clip(base + rng.integers(0, 56, base.shape), 0, 255).astype(np.uint8)
+                pixels = np.kron(blot, np.ones((SIZE // 4, SIZE // 4, 1), np.uint8))
+                Image.fromarray(pixels).save(folder / part / name / f"{i}.png")
+
+
+def files_of(folder: Path) -> State:
+    """Every file of a model, by its name and bytes; the lock says nothing."""
+    found = {path.relative_to(folder): path for path in folder.rglob("*") if path.is_file() and path.name != LOCK}
+    return {str(name): blake2b(path.read_bytes(), digest_size=8).hexdigest() for name, path in sorted(found.items())}
+
+
+def model(root: Path) -> State:
+    """As it answers: the present state, loaded and checked; none where there is no model yet."""
+    folder = ModelFolder(root / "model")
+    if not folder.exists:
+        return None
+    state = folder.state()
+    for digest in state.record.digests:
+        folder.vault.read(digest)
+    return state.id, sorted(state.record.names)
+
+
+def known(root: Path) -> Any:
+    folder = ModelFolder(root / "model")
+    return sorted(folder.state().record.names) if folder.exists else None
+
+
+def run(root: Path) -> State:
+    """What is left of a run that has ended; none where it has not."""
+    folders = [path.parent for path in (root / "runs").glob("*/results.json")]
+    try:
+        (folder,) = folders
+        found = outcome(folder)
+    except (ValueError, FileNotFoundError):
+        return None
+    return found if len(found["results"]["sessions"]) == 2 else None
+
+
+def cache_entry(root: Path) -> State:
+    metas = sorted((root / "cache").glob("*/meta.json"))
+    return [untimed(json.loads(path.read_text()))["meta"]["fingerprint"] for path in metas] or None
+
+
+def library(root: Path) -> State:
+    return sorted(path.name for path in (root / "cache").glob("kernels/*.so")) or None
+
+
+def stories(images: Path) -> list[Story]:
+    """Paths of what is changed are below the current folder; the images are elsewhere, and only read."""
+    new = ("learn", "model", images / "one", *FROZEN, *ALWAYS)
+    more = ("learn", "model", images / "two", *ALWAYS)
+    trained = ("learn", "model", images / "one", *TRAINED, *ALWAYS)
+    remembered = ("remember", "model", "--support", images / "few")
+    tiny = {**TINY, "stream.tasks": 2, "train.epochs": 1, "eval.episodes": 5, "train.checkpoint_seconds": 0}
+    of_model = {"state": model, "done": known}
+    return [
+        Story("learn, a new model", (), new, **of_model),
+        Story("learn, more classes", (new,), more, **of_model),
+        Story("remember", (new,), remembered, **of_model),
+        Story("forget", (new, more), ("forget", "model", "ant"), **of_model),
+        Story("undo", (new, more), ("undo", "model"), **of_model),
+        Story("learn by training, a new model", (), trained, **of_model),
+        Story("learn by training, more classes", (trained,), (*more, *SHORT), **of_model),
+        Story("remember, trained", (trained,), remembered, **of_model),
+        Story("forget, trained", (trained, remembered), ("forget", "model", "elk"), **of_model),
+        Story("run", (), ("run", *words(tiny), "--out", "runs"), run, run),
+        Story("image cache", (), lambda: Glyphs(classes=6, per_class=4, size=SIZE).load(), cache_entry, cache_entry),
+        Story("kernels", (), lambda: build.kernels.__wrapped__(), library, library),
+    ]
+
+
+def prepare(story: Story, root: Path) -> None:
+    """The folder as the story begins."""
+    shutil.rmtree(root, ignore_errors=True)
+    root.mkdir()
+    os.chdir(root)
+    os.environ |= {"EPISODICA_CACHE": str(root / "cache"), "EPISODICA_TRUST": f"{Coarse.__module__}:{Coarse.__name__}"}
+    for command in story.before:
+        code = said(*command)
+        assert code == 0, f"{story.name}: {command} ended with {code}"
