@@ -25,8 +25,8 @@ def operations(log: Path, root: Path) -> list[Operation]:
     found, data, start = [], (log / "data").read_bytes(), 0
     for line in (log / "operations").read_text().splitlines():
         kind, length, offset, path, other = line.split("\t")
-        inside = [os.path.relpath(name, root) if name else "" for name in (path, other)]
-        found.append(Operation(kind, *inside, int(offset), data[start : start + int(length)]))
+        here, there = (os.path.relpath(name, root) if name else "" for name in (path, other))
+        found.append(Operation(kind, here, there, int(offset), data[start : start + int(length)]))
         start += int(length)
     return found
 
