@@ -10,6 +10,7 @@ from episodica.learners.whitening import CENTRING, Whitening
 
 ASKED = 1024  # images at most, evenly from all classes
 TEMPERATURES = tuple(10 ** (-i / 20) for i in range(61))
+LEAD = 0.25  # what a lead over the next class counts against strangeness
 FAINTEST = 1e-3  # the least that signal and noise can be of what images are
 TINY = 1e-12
 
@@ -55,9 +56,17 @@ class Calibration:
         return cosines - self.expected(counts) / 2
 
     def strangeness(self, cosines: Tensor, counts: Tensor) -> Tensor:
-        """What each image falls short of what is expected of the class with the highest score. [M]"""
-        closest = self.scores(cosines, counts).argmax(1, keepdim=True)
-        return (self.expected(counts) - cosines).gather(1, closest)[:, 0]
+        """What each image falls short of what is expected of the class with the highest score, and more so where
+        another class fits almost as well: strangers often lie between known classes. [M]"""
+        scores = self.scores(cosines, counts)
+        if not scores.shape[1]:
+            return scores.new_full((len(scores),), math.inf)
+        closest = scores.argmax(1, keepdim=True)
+        short = (self.expected(counts) - cosines).gather(1, closest)[:, 0]
+        if scores.shape[1] < 2:
+            return short
+        first, second = scores.topk(2, 1).values.T
+        return short - LEAD * (first - second)
 
     def limit(self, rejects: float) -> float:
         """The strangeness that this share of further images of known classes exceeds. Where none is known, nothing is
@@ -84,19 +93,24 @@ def calibrated(statistics: Statistics, whitening: Whitening, means: Tensor) -> C
     left = counts.expand_as(xm) - own  # images of each class without the one asked for
     cosines = xm / (xx * mm).clamp(min=TINY).sqrt()
     scores = found.scores(cosines, left)
-    without_own = cosines.masked_fill(own.bool(), -1.0)
+    others = ~own.bool()
     left_out = LeftOut(
         labels=labels,
         rows=torch.cat([torch.arange(n) for n in torch.bincount(labels).tolist()]),
         answers=scores.argmax(1),
         weight=1 / torch.bincount(labels)[labels],
         strangeness=found.strangeness(cosines, left),
-        as_stranger=found.strangeness(without_own, left),
+        as_stranger=found.strangeness(_among(cosines, others), _among(left, others)),
     )
     if len(statistics) < 2:
         return replace(found, left_out=left_out)
     temperature = _fitted_temperature(scores, labels) / found.temperature_for(left) * found.temperature
     return replace(found, temperature=temperature, left_out=left_out)
+
+
+def _among(values: Tensor, others: Tensor) -> Tensor:
+    """Without the own class of each image: [M, C] -> [M, C - 1]"""
+    return values[others].view(len(values), -1)
 
 
 def left_out_products(
