@@ -1,10 +1,10 @@
 # Two commands for a fresh machine with Python 3.11, git and make: `make demo` and `make test`.
 PYTHON ?= python3
 BIN := .venv/bin
-CODE := src tests docs/results/scripts
+CODE := src tests docs/results/scripts docs/site
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check format results torture clean
+.PHONY: demo test check format results docs drawings notebooks torture clean
 
 demo: .venv/.demo  ## ERD, FT and the joint bound on the embedded data set, from nothing to a table and a picture
 	$(BIN)/episodica run quickstart --out runs
@@ -24,8 +24,17 @@ results: .venv/.dev  ## the pages of docs/results, from their templates and the 
 torture: .venv/.dev  ## every command above a disk that fails, tears, dies or loses power at every operation; hours
 	cd tests && OMP_NUM_THREADS=1 ../$(BIN)/python -m torture
 
+docs: .venv/.dev  ## the documentation site, into site/; `make docs SERVE=1` shows it at http://127.0.0.1:8000/ as you write
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(if $(SERVE),serve,build --quiet) --strict
+
+drawings: .venv/.dev  ## the pictures of docs/concepts.md
+	$(BIN)/python docs/site/drawings.py
+
+notebooks: .venv/.dev  ## run the notebooks of docs/notebooks and keep what they print
+	$(BIN)/python docs/site/run_notebooks.py
+
 clean:
-	rm -rf .venv
+	rm -rf .venv site
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit("episodica needs Python 3.11 or newer: make PYTHON=python3.11") if sys.version_info < (3, 11) else 0'
@@ -38,5 +47,5 @@ clean:
 
 .venv/.dev: .venv/bin/python pyproject.toml constraints.txt
 	@echo "Setting up .venv (PyTorch is the largest part; about a minute)"
-	$(PIP) --editable '.[all,dev]'
+	$(PIP) --editable '.[all,dev,docs]'
 	touch $@

@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 from rich.console import Group
 from rich.filesize import decimal
 from rich.markup import escape
@@ -26,6 +27,23 @@ KINDS = {
     "backbones": ("backbone", "backbone"),
     "datasets": ("dataset", "data"),
 }
+
+
+class Setting(NamedTuple):
+    """A field of the config, as users see it."""
+
+    path: str
+    default: str
+    meaning: str
+    choices: tuple[str, ...]
+
+
+def settings_in(model: type[BaseModel], prefix: str) -> Iterator[Setting]:
+    """The fields of a component's settings or of a section, each with its key path."""
+    for key, field in model.model_fields.items():
+        if key != "name" and not (isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)):
+            choices = tuple(str(value) for value in _choices(field.annotation))
+            yield Setting(f"{prefix}{key}", _text(field), field.description or "", choices)
 
 
 def catalogue(what: str) -> Iterator[Table]:
@@ -123,9 +141,9 @@ def _shown(name: str) -> str:
 
 def _fields(title: str, about: str, model: type[BaseModel], prefix: str) -> Table:
     table = _table(title, about)
-    for key, field in model.model_fields.items():
-        if key != "name" and not (isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)):
-            table.add_row(f"--{prefix}{key}", _text(field.default), _meaning(field))
+    for setting in settings_in(model, prefix):
+        choices = f" [dim]({' | '.join(setting.choices)})" if setting.choices else ""
+        table.add_row(f"--{setting.path}", setting.default, setting.meaning + choices)
     return table
 
 
@@ -137,16 +155,11 @@ def _table(title: str, about: str) -> Table:
     return table
 
 
-def _meaning(field: Any) -> str:
-    choices = [str(value) for value in _choices(field.annotation)]
-    return (field.description or "") + (f" [dim]({' | '.join(choices)})" if choices else "")
-
-
 def _choices(annotation: Any) -> list[Any]:
     if get_origin(annotation) is Literal:
         return list(get_args(annotation))
     return [choice for part in get_args(annotation) for choice in _choices(part)]
 
 
-def _text(default: Any) -> str:
-    return "-" if default is None else str(default)
+def _text(field: FieldInfo) -> str:
+    return "-" if field.default is None else str(field.default)
