@@ -70,14 +70,14 @@ def main() -> None:
 
 
 def embedded(encoder: ImageEncoder, classes: dict[str, list]) -> Embedded:
-    return {name: encoder.embed(paths).vectors for name, paths in classes.items()}
+    return {name: torch.from_numpy(encoder.embed(paths).vectors) for name, paths in classes.items()}
 
 
 def compared(state: ExactState, names: list[str], known: Embedded, asked: Embedded) -> dict[str, float]:
     """Accuracy among all classes so far, in per cent."""
     vectors, labels = torch.cat([asked[name] for name in names]), [name for name in names for _ in asked[name]]
     recogniser = state.recogniser()
-    best = [answer.best for answer in recogniser.answers(vectors)]
+    best = [answer.best for answer in recogniser.answers(vectors.numpy())]
     means = normalize(torch.stack([normalize(known[name], dim=1).mean(0) for name in names]), dim=1)
     nearest = [names[i] for i in (normalize(vectors, dim=1) @ means.T).argmax(1).tolist()]
     examples = torch.cat([known[name] for name in names]).numpy()
@@ -100,7 +100,13 @@ def few_shot(state: ExactState, new: list[str], known: Embedded, asked: Embedded
             }
             vectors = torch.cat([asked[name] for name in support])
             labels = [name for name in support for _ in asked[name]]
-            answers = state.recogniser().only(support).probabilities(vectors).argmax(1).tolist()
+            answers = (
+                state.recogniser()
+                .only({name: part.numpy() for name, part in support.items()})
+                .probabilities(vectors.numpy())
+                .argmax(1)
+                .tolist()
+            )
             ours.append(per_cent([sorted(support)[i] for i in answers], labels))
             means = normalize(torch.stack([normalize(part, dim=1).mean(0) for part in support.values()]), dim=1)
             places = (normalize(vectors, dim=1) @ means.T).argmax(1).tolist()
@@ -112,9 +118,9 @@ def few_shot(state: ExactState, new: list[str], known: Embedded, asked: Embedded
 
 def unknown(state: ExactState, so_far: list[str], new: list[str], asked: Embedded) -> dict[str, float]:
     recogniser = state.recogniser()
-    own, others = (recogniser.strange(torch.cat([asked[name] for name in names])) for names in (so_far, new))
-    rejected = float((own.values > own.limits).float().mean())
-    noticed = float((others.values > others.limits).float().mean())
+    own, others = (recogniser.strange(torch.cat([asked[name] for name in names]).numpy()) for names in (so_far, new))
+    rejected = float((own.values > own.limits).mean())
+    noticed = float((others.values > others.limits).mean())
     return {
         "unknown AUROC": round(100 * auroc(own.values, others.values), 1),
         "false rejects": round(100 * rejected, 1),

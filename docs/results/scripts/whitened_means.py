@@ -11,6 +11,7 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
+import numpy as np
 import torch
 from sklearn.linear_model import LogisticRegression, RidgeClassifierCV
 from torch import Tensor
@@ -46,12 +47,12 @@ def main(folder: str, classes: str = ":", splits: str = "3") -> None:
 def embedded(folders: list[Path]) -> tuple[Tensor, Tensor]:
     backbone = EfficientNetLite()
     backbone.load_pretrained()
-    encoder, vectors, labels = ImageEncoder(backbone), [], []
+    encoder, vectors, labels = ImageEncoder.of(backbone), [], []
     for label, folder in enumerate(folders):
         found = encoder.embed(sorted(path for path in folder.iterdir() if path.is_file())[:MOST])
         vectors.append(found.vectors)
         labels += [label] * len(found.vectors)
-    return torch.cat(vectors), torch.tensor(labels)
+    return torch.from_numpy(np.concatenate(vectors)), torch.tensor(labels)
 
 
 def one_split(vectors: Tensor, labels: Tensor, split: int) -> dict[str, dict[str, float]]:
@@ -62,7 +63,7 @@ def one_split(vectors: Tensor, labels: Tensor, split: int) -> dict[str, dict[str
     train, test = torch.stack([rows[:TRAIN] for rows in images]), torch.cat([rows[TRAIN:] for rows in images])
     right = torch.searchsorted(learned, labels[test])
     strangers = torch.isin(labels, unseen).nonzero()[:, 0]
-    kept, unit = points(vectors), normalize(vectors)
+    kept, unit = points(vectors.numpy()), normalize(vectors)
     known = Statistics.of(
         {f"{c:05d}": kept[rows] for c, rows in zip(learned.tolist(), train, strict=True)}, kept.shape[1]
     )
@@ -70,17 +71,17 @@ def one_split(vectors: Tensor, labels: Tensor, split: int) -> dict[str, dict[str
 
     means = normalize(unit[train].mean(1))
     cosines = unit @ means.T
-    sure = model.probabilities(kept[test])
+    sure = torch.from_numpy(model.probabilities(kept[test]))
     ways = {
         "class means, cosine": {
             "learned": hits(cosines[test], right),
-            "unknown AUROC": auroc(-cosines[test].amax(1), -cosines[strangers].amax(1)),
+            "unknown AUROC": auroc(-cosines[test].amax(1).numpy(), -cosines[strangers].amax(1).numpy()),
         },
         "whitened means": {
             "learned": hits(sure, right),
             "unknown AUROC": auroc(model.strangeness(kept[test]), model.strangeness(kept[strangers])),
-            "called unknown: known": float(model.unknown(kept[test]).float().mean()),
-            "unknown": float(model.unknown(kept[strangers]).float().mean()),
+            "called unknown: known": float(model.unknown(kept[test]).mean()),
+            "unknown": float(model.unknown(kept[strangers]).mean()),
             "calibration error": calibration_error(sure, right),
         },
         **references(vectors, train, test, right, strangers, split),
@@ -107,11 +108,11 @@ def references(
     return {
         "random projection and ridge": {
             "learned": hits(scores, right),
-            "unknown AUROC": auroc(-scores.amax(1), -stranger.amax(1)),
+            "unknown AUROC": auroc(-scores.amax(1).numpy(), -stranger.amax(1).numpy()),
         },
         "logistic regression": {
             "learned": hits(sure, right),
-            "unknown AUROC": auroc(-sure.amax(1), -strange.amax(1)),
+            "unknown AUROC": auroc(-sure.amax(1).numpy(), -strange.amax(1).numpy()),
             "calibration error": calibration_error(sure, right),
         },
     }
@@ -122,12 +123,14 @@ def episode(labels: Tensor, classes: Tensor, way: int, shots: int, g: torch.Gene
     return torch.stack([found[torch.randperm(len(found), generator=g)[: shots + QUERIES]] for found in rows])
 
 
-def few_shot_hits(model: ExactClassifier, kept: Tensor, unit: Tensor, rows: Tensor, shots: int) -> tuple[float, float]:
+def few_shot_hits(
+    model: ExactClassifier, kept: np.ndarray, unit: Tensor, rows: Tensor, shots: int
+) -> tuple[float, float]:
     """Of nearest means by cosine, and with what is known of the learned classes."""
     asked, right = rows[:, shots:].flatten(), torch.arange(len(rows)).repeat_interleave(QUERIES)
     nearest = unit[asked] @ normalize(unit[rows[:, :shots]].mean(1)).T
     whitened = model.with_classes({f"{i:02d}": kept[line[:shots]] for i, line in enumerate(rows)})
-    return hits(nearest, right), hits(whitened.scores(kept[asked]), right)
+    return hits(nearest, right), hits(torch.from_numpy(whitened.scores(kept[asked])), right)
 
 
 def hits(scores: Tensor, right: Tensor) -> float:

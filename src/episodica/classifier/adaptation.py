@@ -7,8 +7,7 @@ help (measured, see docs/learn.md). Nothing is trained, so models stay exact.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from episodica.learners.exact import ExactClassifier
 from episodica.learners.statistics import Statistics
@@ -19,7 +18,7 @@ SHOTS = 5  # images at most from which a class that was left out is known
 NO_EARLIER_BLOCKS = "{} has no blocks before its last ones to look at: --adapt changes nothing"
 LEAST = 2 * FOLDS  # classes, so that there are always two that were left out
 
-Classes = Mapping[str, Tensor]  # the points of each class. int16 [n, D]
+Classes = Mapping[str, np.ndarray]  # the points of each class. int16 [n, D]
 
 
 @dataclass(frozen=True)
@@ -31,11 +30,11 @@ class Paired:
     interval: float  # 95 %, of the difference
 
     @classmethod
-    def of(cls, before: Tensor, after: Tensor) -> "Paired":
+    def of(cls, before: np.ndarray, after: np.ndarray) -> "Paired":
         """Of what was answered rightly. [questions] each"""
-        gain = after.double() - before.double()
-        interval = 1.96 * float(gain.std()) / len(gain) ** 0.5 if len(gain) > 1 else float("inf")
-        return cls(float(before.double().mean()), float(after.double().mean()), interval)
+        gain = after.astype(float) - before.astype(float)
+        interval = 1.96 * float(gain.std(ddof=1)) / len(gain) ** 0.5 if len(gain) > 1 else float("inf")
+        return cls(float(before.mean()), float(after.mean()), interval)
 
     @property
     def better(self) -> bool:
@@ -64,7 +63,7 @@ def compared(before: Classes, after: Classes) -> Comparison | None:
         return None
     one, other = ([_answered(classes, names, fold) for fold in range(FOLDS)] for classes in (before, after))
     held_out, unseen = (
-        Paired.of(*(torch.cat([fold[what] for fold in folds]) for folds in (one, other))) for what in (0, 1)
+        Paired.of(*(np.concatenate([fold[what] for fold in folds]) for folds in (one, other))) for what in (0, 1)
     )
     return Comparison(held_out, unseen)
 
@@ -82,7 +81,7 @@ def in_words(found: Comparison | None, depths: int) -> str:
     )
 
 
-def _answered(classes: Classes, names: Sequence[str], fold: int) -> tuple[Tensor, Tensor]:
+def _answered(classes: Classes, names: Sequence[str], fold: int) -> tuple[np.ndarray, np.ndarray]:
     """Which questions about a third of the images of two thirds of the classes, and about the other classes, are
     answered rightly by what is known of the rest."""
     left_out = names[fold::FOLDS]
@@ -93,13 +92,13 @@ def _answered(classes: Classes, names: Sequence[str], fold: int) -> tuple[Tensor
             shots = min(SHOTS, len(found) // 2)
             others[name], unseen[name] = found[:shots], found[shots:]
         else:
-            aside = torch.arange(len(found)) % FOLDS == min(fold, len(found) - 1)
+            aside = np.arange(len(found)) % FOLDS == min(fold, len(found) - 1)
             known[name], asked[name] = found[~aside], found[aside]
     statistics = Statistics.of(known, next(iter(known.values())).shape[1])
     few_shot = ExactClassifier.for_other_classes(statistics).with_classes(others)
     return _right(ExactClassifier.fitted(statistics), asked), _right(few_shot, unseen)
 
 
-def _right(classifier: ExactClassifier, asked: Classes) -> Tensor:
-    places = torch.cat([torch.full((len(found),), classifier.names.index(name)) for name, found in asked.items()])
-    return classifier.scores(torch.cat(list(asked.values()))).argmax(1) == places
+def _right(classifier: ExactClassifier, asked: Classes) -> np.ndarray:
+    places = np.concatenate([np.full(len(found), classifier.names.index(name)) for name, found in asked.items()])
+    return classifier.scores(np.concatenate(list(asked.values()))).argmax(1) == places

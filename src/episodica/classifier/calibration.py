@@ -5,16 +5,15 @@ class, so an image of that class is expected at (1 + 1/k) times the spread: dist
 limit serves classes known from one image and from twenty.
 """
 
-import torch
+import numpy as np
 from pydantic import Field
-from torch import Tensor
-from torch.nn.functional import cross_entropy
 
 from episodica.config.sections import Section
+from episodica.lazy_torch import F, Tensor, torch
 from episodica.learners import conformal
 
 FALSE_REJECTS = 0.05  # share of held-out images of known classes that are called unknown
-TEMPERATURES = torch.logspace(-2, 4, 121)
+TEMPERATURES = tuple(10 ** (i / 20 - 2) for i in range(121))
 
 
 class Calibration(Section):
@@ -47,19 +46,19 @@ def fitted_temperature(scores: Tensor, labels: Tensor) -> float:
     answered rightly are no proof of certainty.
     """
     smoothing = 2 / (len(labels) + 2)
-    losses = torch.stack([cross_entropy(scores / t, labels, label_smoothing=smoothing) for t in TEMPERATURES])
-    return float(TEMPERATURES[losses.argmin()])
+    losses = torch.stack([F.cross_entropy(scores / t, labels, label_smoothing=smoothing) for t in TEMPERATURES])
+    return TEMPERATURES[int(losses.argmin())]
 
 
 def limit(strange: Tensor, rejects: float = FALSE_REJECTS) -> float | None:
     """What that share of further images of known classes exceeds; none where there are no images to tell by."""
-    return conformal.limit(strange.numpy(), torch.ones(len(strange)).numpy(), rejects) if len(strange) else None
+    return conformal.limit(strange.numpy(), np.ones(len(strange)), rejects) if len(strange) else None
 
 
-def auroc(known: Tensor, unknown: Tensor) -> float:
+def auroc(known: np.ndarray, unknown: np.ndarray) -> float:
     """How often an image of an unknown class is stranger than one of a known class; ties count half."""
-    both = torch.cat([known, unknown]).double()
-    _, inverse, counts = both.unique(return_inverse=True, return_counts=True)
+    both = np.concatenate([known, unknown]).astype(np.float64)
+    _, inverse, counts = np.unique(both, return_inverse=True, return_counts=True)
     middle_ranks = counts.cumsum(0) - (counts - 1) / 2
     ranks = middle_ranks[inverse[len(known) :]].sum()
     pairs = len(known) * len(unknown)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from episodica.classifier.recogniser import Answer, Recogniser
 from episodica.data.decode import Unreadable, decode_in_parallel
@@ -73,13 +72,9 @@ def answer_each(recogniser: Recogniser, images: Sequence[Picture]) -> Iterator[A
 def _answered(recogniser: Recogniser, batch: Sequence[Any], names: Sequence[str]) -> Iterator[Answered]:
     decoded = list(decode_in_parallel(batch, recogniser.image_size, names.__getitem__))
     squares = [image for image in decoded if not isinstance(image, Unreadable)]
-    answers = iter(recogniser.answers(recogniser.embed(_stacked(squares))) if squares else ())
+    answers = iter(recogniser.answers(recogniser.embed(np.stack(squares))) if squares else ())
     for name, image in zip(names, decoded, strict=True):
         if isinstance(image, Unreadable):
             yield Answered(name, None, image.reason)
         else:
             yield Answered(name, next(answers))
-
-
-def _stacked(squares: Sequence[np.ndarray]) -> torch.Tensor:
-    return torch.from_numpy(np.stack(squares)).permute(0, 3, 1, 2)

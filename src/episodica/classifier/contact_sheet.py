@@ -15,7 +15,6 @@ def contact_sheet(state: ModelState, vault: Vault) -> Image.Image:
     if not digests:
         raise InputError("the model knows no class: there is nothing to show")
     labels = np.repeat(np.arange(len(digests)), list(map(len, digests)))
-    squares = vault.load([digest for of_class in digests for digest in of_class], state.config.image_size)
-    images = squares.permute(0, 2, 3, 1).numpy()
+    images = vault.load([digest for of_class in digests for digest in of_class], state.config.image_size)
     rows = {c: np.flatnonzero(labels == c).tolist() for c in range(len(digests))}
     return sheet(rows, Arrays(images, labels, tuple(state.record.names), fingerprint=""))

@@ -4,28 +4,32 @@ So a model folder is complete by itself. Weights beyond a size are left where th
 digest when they are read there.
 """
 
-from collections.abc import Collection, Mapping
-from typing import Any
+from __future__ import annotations
 
-import torch
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
 from pydantic import Field
-from safetensors.torch import load
-from torch import Tensor
 
 from episodica.classifier.adaptation import FIRST
-from episodica.classifier.trained_state import encoded
+from episodica.classifier.trained_state import decoded, encoded
 from episodica.config import RunConfig
 from episodica.config.sections import Section
 from episodica.engine.image_encoder import ImageEncoder
+from episodica.engine.kept_graphs import find_graph, keep_graph
 from episodica.errors import InputError
 from episodica.files.digest import digest_of, is_digest
 from episodica.files.door import Folder, Refused
-from episodica.models.backbone import Backbone
+from episodica.lazy_torch import Tensor, torch
 from episodica.rng import seeded
+
+if TYPE_CHECKING:
+    from episodica.models.backbone import Backbone
 
 INCLUDED = 64_000_000  # bytes of weights that are copied into a model without being asked to
 MOST = 2**32  # bytes
 ENDING = ".safetensors"
+OURS = "episodica.models."
 
 
 class EncoderRecord(Section):
@@ -69,7 +73,7 @@ class EncoderFiles:
         depths = max(1, len(backbone.blocks) - FIRST) if deep else 1
         return self._keep(config, backbone, encoded(backbone.state_dict()), complete, depths)
 
-    def copy(self, record: EncoderRecord, source: "EncoderFiles") -> EncoderRecord:
+    def copy(self, record: EncoderRecord, source: EncoderFiles) -> EncoderRecord:
         """Take what another model has."""
         if record.included:
             self.folder.write_bytes(f"{record.digest}{ENDING}", source._read(record))
@@ -85,23 +89,18 @@ class EncoderFiles:
         )
         if record.included:
             self._waiting[record.digest] = data
-        self._built[_key(record, config)] = _image_encoder(backbone, config, record.depths)
+        self._built[_key(record, config)] = _image_encoder(backbone, config, record)
         return record
 
     def load(self, record: EncoderRecord, config: RunConfig) -> ImageEncoder:
         key = _key(record, config)
         if key not in self._built:
-            backbone = _backbone(config)
-            if record.included:
-                backbone.load_state_dict(_finite(load(self._read(record))))
+            weights = self._read(record) if record.included else None
+            graph = find_graph(key)
+            if graph is not None:
+                self._built[key] = ImageEncoder.of_graph(graph)
             else:
-                backbone.load_pretrained()
-                if digest_of(encoded(backbone.state_dict())) != record.digest:
-                    raise InputError(
-                        f"the model was made with other weights than those of {record.origin} on this machine: get the "
-                        "same ones, or a copy of the model that includes its weights (made with the option complete)"
-                    )
-            self._built[key] = _image_encoder(backbone, config, record.depths)
+                self._built[key] = _image_encoder(_loaded(record, config, weights), config, record)
         return self._built[key]
 
     def _read(self, record: EncoderRecord) -> bytes:
@@ -139,12 +138,29 @@ def _backbone(config: RunConfig) -> Backbone:
     return backbone.eval().requires_grad_(False)
 
 
-def _image_encoder(backbone: Backbone, config: RunConfig, depths: int) -> ImageEncoder:
+def _loaded(record: EncoderRecord, config: RunConfig, weights: bytes | None) -> Backbone:
+    backbone = _backbone(config)
+    if weights is not None:
+        backbone.load_state_dict(_finite(decoded(weights)))
+        return backbone
+    backbone.load_pretrained()
+    if digest_of(encoded(backbone.state_dict())) != record.digest:
+        raise InputError(
+            f"the model was made with other weights than those of {record.origin} on this machine: get the "
+            "same ones, or a copy of the model that includes its weights (made with the option complete)"
+        )
+    return backbone
+
+
+def _image_encoder(backbone: Backbone, config: RunConfig, record: EncoderRecord) -> ImageEncoder:
     shape = backbone.out_shape(config.image_size)
     if len(shape) != 1:
         raise InputError(f"{backbone.name} gives maps {list(shape)} and not one vector an image: choose another one")
     augment = config.augment
-    return ImageEncoder(backbone, config.image_size, mean=augment.mean, std=augment.std, depths=depths)
+    found = ImageEncoder.of(backbone, config.image_size, mean=augment.mean, std=augment.std, depths=record.depths)
+    if found.graph is not None and type(backbone).__module__.startswith(OURS):  # the source of others may change
+        keep_graph(_key(record, config), found.graph)
+    return found
 
 
 def _finite(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from episodica.classifier.exact_state import ExactRecord, ExactState
 from episodica.classifier.state import StoredClass
@@ -15,10 +14,10 @@ SAME = 0.02  # the distance within which a point is that of an image which was e
 
 def class_of_points(statistics: Statistics) -> dict[bytes, str]:
     """Which class each image belongs to, by the bytes of its point."""
-    return {point.tobytes(): name for name, of_class in statistics.classes.items() for point in of_class.numpy()}
+    return {point.tobytes(): name for name, of_class in statistics.classes.items() for point in of_class}
 
 
-def adding(state: ExactState, name: str, new: Tensor, digests: Sequence[str]) -> ExactState:
+def adding(state: ExactState, name: str, new: np.ndarray, digests: Sequence[str]) -> ExactState:
     """With images of a class, which may be new; none of them is known yet. `digests` are of the first ones, which stay.
 
     int16 [n, D]
@@ -29,7 +28,7 @@ def adding(state: ExactState, name: str, new: Tensor, digests: Sequence[str]) ->
     return _changed(state, state.statistics.add(name, new), _replaced(state.classes, name, more), kept)
 
 
-def removing(state: ExactState, gone: Mapping[str, Tensor], digests: Iterable[str] = ()) -> ExactState:
+def removing(state: ExactState, gone: Mapping[str, np.ndarray], digests: Iterable[str] = ()) -> ExactState:
     """Without some images, by the points that are theirs in each class; a class without images is gone.
 
     Images that are kept go with their points; `digests` are of those of which the state does not say which it is.
@@ -39,11 +38,11 @@ def removing(state: ExactState, gone: Mapping[str, Tensor], digests: Iterable[st
     for name, points in gone.items():
         stored = _find(state, name)
         assert stored is not None
-        lines = {point.tobytes() for point in points.numpy()}
+        lines = {point.tobytes() for point in points}
         rest = tuple(
             digest
             for digest in stored.images
-            if digest not in others and not (digest in kept and kept[digest].numpy().tobytes() in lines)
+            if digest not in others and not (digest in kept and kept[digest].tobytes() in lines)
         )
         statistics = statistics.drop(name, points)
         left = stored.model_copy(update={"images": rest}) if name in statistics.classes else None
@@ -56,10 +55,10 @@ def renaming(state: ExactState, name: str, to: str) -> ExactState:
     stored, other = _find(state, name), _find(state, to)
     assert stored is not None
     known = state.statistics
-    have = {point.tobytes() for point in known.classes[to].numpy()} if other else set()
-    new = [point for point in known.classes[name] if point.numpy().tobytes() not in have]
+    have = {point.tobytes() for point in known.classes[to]} if other else set()
+    new = [point for point in known.classes[name] if point.tobytes() not in have]
     known = known.remove(name)
-    known = known.add(to, torch.stack(new)) if new else known
+    known = known.add(to, np.stack(new)) if new else known
     kinds = {one.kind for one in (stored, other) if one}
     images = tuple(dict.fromkeys((*(other.images if other else ()), *stored.images)))
     merged = StoredClass(name=to, kind="learned" if "learned" in kinds else "remembered", images=images)
@@ -81,30 +80,32 @@ def joining(state: ExactState, other: ExactState) -> ExactState:
     for stored in other.classes:
         known = class_of_points(state.statistics)
         images = [digest for digest in stored.images if digest in (other.kept or {})]
-        linked = {(other.kept or {})[digest].numpy().tobytes(): digest for digest in images}
-        new = [p for p in other.statistics.classes[stored.name] if p.numpy().tobytes() not in known]
-        new.sort(key=lambda point: point.numpy().tobytes() not in linked)
-        digests = [linked[key] for key in (point.numpy().tobytes() for point in new) if key in linked]
+        linked = {(other.kept or {})[digest].tobytes(): digest for digest in images}
+        new = [p for p in other.statistics.classes[stored.name] if p.tobytes() not in known]
+        new.sort(key=lambda point: point.tobytes() not in linked)
+        digests = [linked[key] for key in (point.tobytes() for point in new) if key in linked]
         if new:
-            state = adding(state, stored.name, torch.stack(new), digests)
+            state = adding(state, stored.name, np.stack(new), digests)
     return state
 
 
-def points_of_images(state: ExactState, digests: Iterable[str], embed: Callable[[str], Tensor]) -> dict[str, Tensor]:
+def points_of_images(
+    state: ExactState, digests: Iterable[str], embed: Callable[[str], np.ndarray]
+) -> dict[str, np.ndarray]:
     """The points of images that are kept, by the class that they are in. Where the state does not say which they are,
     they are `embed`ed and looked for. int16 [n, D]"""
     wanted, kept = set(digests), state.kept or {}
-    found: dict[str, Tensor] = {}
+    found: dict[str, np.ndarray] = {}
     for stored in state.classes:
         here = [d for d in stored.images if d in wanted]
         points = [kept[d] if d in kept else _nearest(state.statistics.classes[stored.name], embed(d)) for d in here]
         if points:
-            found[stored.name] = torch.stack(points).unique(dim=0)
+            found[stored.name] = np.unique(np.stack(points), axis=0)
     return found
 
 
-def _nearest(of_class: Tensor, point: Tensor) -> Tensor:
-    distances = (of_class.double() - point.double()).mul(UNIT).norm(dim=1)
+def _nearest(of_class: np.ndarray, point: np.ndarray) -> np.ndarray:
+    distances = np.linalg.norm((of_class.astype(float) - point) * UNIT, axis=1)
     if float(distances.min()) > SAME:
         raise InputError("an image of the model is none of those that its class is known from: restore the folder")
     return of_class[int(distances.argmin())]
@@ -125,7 +126,7 @@ def _changed(
     state: ExactState,
     statistics: Statistics,
     classes: tuple[StoredClass, ...],
-    kept: Mapping[str, Tensor],
+    kept: Mapping[str, np.ndarray],
     record: ExactRecord | None = None,
 ) -> ExactState:
     changed = (record or state.record).model_copy(update={"classes": classes})

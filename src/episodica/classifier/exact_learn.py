@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from torch import Tensor
+import numpy as np
 
 from episodica.classifier.adaptation import NO_EARLIER_BLOCKS, compared, in_words
 from episodica.classifier.exact_plan import ExactCall
@@ -26,7 +26,7 @@ class Arrived:
     """The images of a class that could be read, and their embeddings. [n, D]"""
 
     images: Sequence[Encoded]
-    vectors: Tensor
+    vectors: np.ndarray
 
 
 def learn_exactly(folder: ModelFolder, call: ExactCall, on_event: OnEvent, stop: Callable[[], bool]) -> ModelState:
@@ -58,14 +58,14 @@ def _nothing_known(folder: ModelFolder, call: ExactCall) -> ExactState:
     return nothing_known(record, folder.encoders, call.config)
 
 
-def _of_last_block(arrived: Mapping[str, Arrived], width: int) -> dict[str, Tensor]:
+def _of_last_block(arrived: Mapping[str, Arrived], width: int) -> dict[str, np.ndarray]:
     """The points that they have where the last block alone is looked at: the end of every embedding."""
     return {name: rounded(of_class.vectors[:, -width:]) for name, of_class in arrived.items()}
 
 
 def _chosen(
-    adapted: ExactState, points: dict[str, Tensor], of_last_block: dict[str, Tensor], on_event: OnEvent
-) -> tuple[ExactState, dict[str, Tensor]]:
+    adapted: ExactState, points: dict[str, np.ndarray], of_last_block: dict[str, np.ndarray], on_event: OnEvent
+) -> tuple[ExactState, dict[str, np.ndarray]]:
     """The model without any class, and the points to learn: of many blocks only if they are better beyond chance."""
     found = compared(of_last_block, points)
     on_event({"event": "notice", "text": in_words(found, adapted.record.encoder.depths)})
@@ -107,8 +107,8 @@ def _classes(
     call: ExactCall,
     known: Sequence[StoredClass],
     arrived: Mapping[str, Arrived],
-    points: Mapping[str, Tensor],
-) -> tuple[tuple[StoredClass, ...], dict[str, Tensor]]:
+    points: Mapping[str, np.ndarray],
+) -> tuple[tuple[StoredClass, ...], dict[str, np.ndarray]]:
     """Every class with the images that stay of it, and the points of those that are new; a remembered class of which
     more images came is learned."""
     earlier = {stored.name: stored for stored in known}

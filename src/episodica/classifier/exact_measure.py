@@ -11,7 +11,7 @@ def measured(statistics: Statistics) -> Measured:
     several = left_out is not None and len(statistics) > 1
     return Measured(
         images=len(left_out.right) if left_out else 0,
-        accuracy=float(left_out.right.float().mean()) if left_out and several else None,
+        accuracy=float(left_out.right.mean()) if left_out and several else None,
         known=len(statistics),
         by_session={},
         forgetting=None,

@@ -4,15 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import torch
-from torch import Tensor
-from torch.nn.functional import normalize
+import numpy as np
 
 from episodica.classifier.recogniser import Places, Recogniser, Strange
 from episodica.engine.image_encoder import ImageEncoder
 from episodica.errors import InputError
 from episodica.learners.exact import FALSE_REJECTS, ExactClassifier
-from episodica.learners.statistics import UNIT, Statistics, points
+from episodica.learners.statistics import UNIT, Statistics, at_length_1, points
 
 ENOUGH = 4  # classes that tell how unlike images of different ones are
 
@@ -21,7 +19,7 @@ ENOUGH = 4  # classes that tell how unlike images of different ones are
 class ExactRecogniser(Recogniser):
     encoder: ImageEncoder
     statistics: Statistics  # of the model's own classes
-    support: Mapping[str, Tensor] | None = None  # points of other classes, to answer with instead
+    support: Mapping[str, np.ndarray] | None = None  # points of other classes, to answer with instead
     rate: float = FALSE_REJECTS
 
     @property
@@ -32,13 +30,13 @@ class ExactRecogniser(Recogniser):
     def names(self) -> tuple[str, ...]:
         return self.classifier.names
 
-    def embed(self, images: Tensor) -> Tensor:
-        return self.encoder.embed_pixels(images.permute(0, 2, 3, 1).contiguous().numpy())
+    def embed(self, images: np.ndarray) -> np.ndarray:
+        return self.encoder.embed_pixels(images)
 
-    def comparable(self, vectors: Tensor) -> Tensor:
-        return points(vectors).float() * UNIT
+    def comparable(self, vectors: np.ndarray) -> np.ndarray:
+        return points(vectors).astype(np.float32) * np.float32(UNIT)
 
-    def only(self, support: Mapping[str, Tensor]) -> "ExactRecogniser":
+    def only(self, support: Mapping[str, np.ndarray]) -> "ExactRecogniser":
         empty = [name for name, vectors in support.items() if not len(vectors)]
         if empty:
             raise InputError(f'class "{empty[0]}" has no image: give at least one')
@@ -47,22 +45,23 @@ class ExactRecogniser(Recogniser):
     def rejecting(self, rate: float) -> "ExactRecogniser":
         return replace(self, rate=rate)
 
-    def probabilities(self, vectors: Tensor) -> Tensor:
+    def probabilities(self, vectors: np.ndarray) -> np.ndarray:
         return self.classifier.probabilities(points(vectors))
 
-    def strange(self, vectors: Tensor) -> Strange:
+    def strange(self, vectors: np.ndarray) -> Strange:
         values = self.classifier.strangeness(points(vectors))
-        return Strange(values, torch.full_like(values, self.classifier.limit(self.rate)))
+        return Strange(values, np.full_like(values, self.classifier.limit(self.rate)))
 
-    def places(self, vectors: Tensor) -> Places:
+    def places(self, vectors: np.ndarray) -> Places:
         """Directions, of which two are 2 - 2 cos apart. Half way between what two images of one known class have in
         common and what two of different ones have, images are as likely of one class as not."""
         others = self._for_other_classes
-        values = normalize(others.whitening(points(vectors)), dim=-1)
+        values = at_length_1(others.whitening(points(vectors)))
         found, classes = others.calibration, len(others.names)
         if found.left_out is None or classes < ENOUGH:
             return Places(values, None)
-        different = float(others.means.sum(0).square().sum() - others.means.square().sum()) / (classes * (classes - 1))
+        means = others.means
+        different = float(np.square(means.sum(0)).sum() - np.square(means).sum()) / (classes * (classes - 1))
         return Places(values, 2 - (found.signal + different) / (found.signal + found.noise))
 
     @cached_property

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import ClassVar, Literal, Self
 
-import torch
+import numpy as np
 from pydantic import Field
-from safetensors.torch import load, save
-from torch import Tensor
+from safetensors.numpy import load, save
 
 from episodica.classifier.encoder_files import EncoderFiles, EncoderRecord
 from episodica.classifier.exact_measure import measured
@@ -54,13 +53,13 @@ class ExactState(ModelState):
         self,
         id: str,
         record: ExactRecord,
-        tensors: Mapping[str, Tensor],
+        arrays: Mapping[str, np.ndarray],
         encoders: EncoderFiles,
         statistics: Statistics | None = None,
     ) -> None:
-        """`tensors` are those of the statistics, which are made of them where they are not given."""
+        """`arrays` are those of the statistics, which are made of them where they are not given."""
         self.id, self._record, self.encoders = id, record, encoders
-        self._tensors, self._statistics = tensors, statistics
+        self._arrays, self._statistics = arrays, statistics
 
     @classmethod
     def of(
@@ -68,13 +67,13 @@ class ExactState(ModelState):
         record: ExactRecord,
         statistics: Statistics,
         encoders: EncoderFiles,
-        kept: Mapping[str, Tensor] | None = None,
+        kept: Mapping[str, np.ndarray] | None = None,
     ) -> "ExactState":
         """`kept` has the point of each image that stays, by its digest, as far as they are known."""
-        tensors = statistics.tensors()
+        arrays = statistics.arrays()
         if kept is not None:
-            tensors[KEPT] = _rows(record, statistics, kept)
-        return cls("", record, tensors, encoders, statistics)
+            arrays[KEPT] = _rows(record, statistics, kept)
+        return cls("", record, arrays, encoders, statistics)
 
     @classmethod
     def most(cls, record: StateRecord) -> dict[str, int]:
@@ -93,17 +92,17 @@ class ExactState(ModelState):
         return cls(id, record, load(files[POINTS]), encoders, statistics)
 
     def files(self) -> dict[str, bytes]:
-        return {POINTS: save({name: tensor.contiguous() for name, tensor in self._tensors.items()})}
+        return {POINTS: save(dict(self._arrays))}
 
     @cached_property
     def statistics(self) -> Statistics:
         """Summed up when they are first asked for."""
-        return self._statistics or Statistics.from_tensors(sorted(self.record.names), self._tensors)
+        return self._statistics or Statistics.from_arrays(sorted(self.record.names), self._arrays)
 
     @cached_property
-    def kept(self) -> Mapping[str, Tensor] | None:
+    def kept(self) -> Mapping[str, np.ndarray] | None:
         """The point of each image that is kept, by its digest; states of earlier versions do not say."""
-        rows = self._tensors.get(KEPT)
+        rows = self._arrays.get(KEPT)
         if rows is None:
             return None
         images = [(stored.name, digest) for stored in self.classes for digest in stored.images]
@@ -132,8 +131,8 @@ class ExactState(ModelState):
         if size > LARGEST_IMAGE:
             raise ValueError(f"images of {size} x {size} pixels, more than {LARGEST_IMAGE} x {LARGEST_IMAGE}")
         found = ExactRecogniser(self.encoders.load(self.record.encoder, self.config), self.statistics)
-        (vector,) = found.embed(torch.zeros(1, 3, size, size, dtype=torch.uint8))
-        if not bool(vector.isfinite().all()):
+        (vector,) = found.embed(np.zeros((1, size, size, 3), np.uint8))
+        if not np.isfinite(vector).all():
             raise ValueError("weights are not finite numbers")
         if vector.shape != (self.statistics.width,):
             raise ValueError(f"classes of {self.statistics.width} numbers, images of {list(vector.shape)}")
@@ -141,31 +140,31 @@ class ExactState(ModelState):
         return found
 
     def remembering(
-        self, vectors: Mapping[str, Tensor], images: Mapping[str, tuple[str, ...]], when: str
+        self, vectors: Mapping[str, np.ndarray], images: Mapping[str, tuple[str, ...]], when: str
     ) -> "ExactState":
         others = self.statistics.among(set(self.statistics.names) - set(vectors))
         kept = dict(self.kept or {})
         for name, of_class in vectors.items():
             new = points(of_class)
-            others = others.add(name, new.unique(dim=0))
+            others = others.add(name, np.unique(new, axis=0))
             kept |= zip(images[name], new, strict=False)  # the first ones are those that stay
         record = ExactRecord.numbered(self.record.with_remembered(images, when))
         return ExactState.of(record, others, self.encoders, kept)
 
     def learning(
         self,
-        arrived: Mapping[str, Tensor],
+        arrived: Mapping[str, np.ndarray],
         classes: tuple[StoredClass, ...],
         step: Step,
         keep: Mapping[str, int | None],
-        kept: Mapping[str, Tensor],
+        kept: Mapping[str, np.ndarray],
     ) -> "ExactState":
         """With the points of more images, of new classes or known ones; `classes` are all classes after that, and
         `kept` are the points of new images that stay."""
         known = self.statistics
         for name, of_class in arrived.items():
             have = known.classes.get(name)
-            together = (of_class if have is None else torch.cat([have, of_class])).unique(dim=0)
+            together = np.unique(of_class if have is None else np.concatenate([have, of_class]), axis=0)
             known = (known if have is None else known.remove(name)).add(name, together)
         done = step.model_copy(update={"measured": measured(known)})
         record = self.record.model_copy(update={"classes": classes, "history": (*self.history, done), **keep})
@@ -173,7 +172,7 @@ class ExactState(ModelState):
 
     def without(self, name: str) -> "ExactState":
         if name not in self.record.names:
-            return ExactState("", self.record.without(name), self._tensors, self.encoders, self._statistics)
+            return ExactState("", self.record.without(name), self._arrays, self.encoders, self._statistics)
         rest = self.statistics.remove(name)
         came = next((i for i, step in enumerate(self.history) if name in step.classes), 0)  # else nobody knows when
         steps = [
@@ -188,10 +187,10 @@ class ExactState(ModelState):
         return ExactState.of(ExactRecord.numbered(record), rest, self.encoders, self.kept)
 
 
-def _rows(record: ExactRecord, statistics: Statistics, kept: Mapping[str, Tensor]) -> Tensor:
+def _rows(record: ExactRecord, statistics: Statistics, kept: Mapping[str, np.ndarray]) -> np.ndarray:
     """Where the point of each image that is kept lies among those of its class; -1 where nobody knows. int64 [K]"""
     rows = []
     for stored in record.classes:
-        places = {point.tobytes(): row for row, point in enumerate(statistics.classes[stored.name].numpy())}
-        rows += [places.get(kept[d].numpy().tobytes(), -1) if d in kept else -1 for d in stored.images]
-    return torch.tensor(rows, dtype=torch.int64)
+        places = {point.tobytes(): row for row, point in enumerate(statistics.classes[stored.name])}
+        rows += [places.get(kept[d].tobytes(), -1) if d in kept else -1 for d in stored.images]
+    return np.array(rows, np.int64)

@@ -8,7 +8,6 @@ from typing import Any, Self
 from weakref import finalize
 
 import numpy as np
-import torch
 
 from episodica.classifier.estimator import Estimator, not_fitted
 from episodica.classifier.images import stacked
@@ -107,16 +106,16 @@ class FewShotClassifier(Estimator):
         """The probability of each class, in the order of `classes_`. [n, C]"""
         recogniser = self.state_.recogniser()
         place = {name: i for i, name in enumerate(names_of(self.classes_))}
-        vectors = torch.from_numpy(self.transform(X))
+        vectors = self.transform(X)
         probabilities = np.zeros((len(vectors), len(self.classes_)), dtype=np.float32)
-        probabilities[:, [place[name] for name in recogniser.names]] = recogniser.probabilities(vectors).numpy()
+        probabilities[:, [place[name] for name in recogniser.names]] = recogniser.probabilities(vectors)
         return probabilities
 
     def transform(self, X: Pictures | Pairs) -> np.ndarray:  # noqa: N803
         """The vector of each image, as the encoder sees it. [n, D]"""
         recogniser = self.state_.recogniser()
         batches = [recogniser.embed(stacked(batch, recogniser.image_size)) for batch in in_batches(X)]
-        return torch.cat([recogniser.embed(stacked([], recogniser.image_size)), *batches]).numpy()
+        return np.concatenate([recogniser.embed(stacked([], recogniser.image_size)), *batches])
 
     def fit_transform(self, X: Pictures | Pairs, y: Labels | None = None) -> np.ndarray:  # noqa: N803
         """Learn these classes, and the vector of each image after that. [n, D]"""
@@ -124,7 +123,7 @@ class FewShotClassifier(Estimator):
 
     def unknown(self, X: Pictures | Pairs) -> np.ndarray:  # noqa: N803
         """Whether nothing known fits, by the limits that the model has calibrated. [n]"""
-        return self.state_.recogniser().unknown(torch.from_numpy(self.transform(X))).numpy()
+        return self.state_.recogniser().unknown(self.transform(X))
 
     def score(
         self,

@@ -4,11 +4,12 @@ The session is trained by the engine's loop. What a model needs around it is her
 and the stored exemplars, the weights and exemplars to start from, and the state that comes out.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
 
 import torch
+from torch import Tensor
 
 from episodica.classifier.exact_learn import learn_exactly
 from episodica.classifier.exact_plan import ExactCall
@@ -112,10 +113,11 @@ def _outcome(folder: ModelFolder, call: Call, store: ImageStore, trainer: Traine
     weights = module_tensors("learner", trainer.learner)
     size = call.config.image_size
     blank = TrainedState.blank(record, weights).recogniser()
-    evidence = [
-        Evidence(c.name, c.kind, c.session, *(blank.embed(folder.vault.load(d, size)) for d in (c.images, c.held_out)))
-        for c in classes
-    ]
+
+    def embedded(digests: Sequence[str]) -> Tensor:
+        return torch.from_numpy(blank.embed(folder.vault.load(digests, size)))
+
+    evidence = [Evidence(c.name, c.kind, c.session, embedded(c.images), embedded(c.held_out)) for c in classes]
     prototypes = torch.stack([one.support.mean(0) for one in evidence])
     before = [step.measured for step in record.history if step.measured]
     measured, calibration = measure(TrainedState("", record, weights, prototypes).recogniser(), evidence, before)
@@ -136,7 +138,7 @@ def _classes(folder: ModelFolder, call: Call, store: ImageStore, memory: Memory)
 
     def kept(rows: list[int]) -> tuple[str, ...]:
         unknown = [row for row in rows if row not in session_data.digests]
-        squares = store.read(torch.tensor(unknown, dtype=torch.int64)).permute(0, 3, 1, 2)
+        squares = store.read(torch.tensor(unknown, dtype=torch.int64)).numpy()
         session_data.digests.update(zip(unknown, map(folder.vault.put, squares), strict=True))
         return tuple(session_data.digests[row] for row in rows)
 

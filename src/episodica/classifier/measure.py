@@ -142,7 +142,7 @@ def _unknown_auroc(
         _, strange = alone.strangeness(torch.cat([torch.cat([one.support, one.held_out]) for one in unseen]))
     else:
         _, strange = alone.strangeness(held_out, hidden=labels)
-    return auroc(known, strange)
+    return auroc(known.numpy(), strange.numpy())
 
 
 def _calibration(

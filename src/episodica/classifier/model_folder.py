@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from torch import Tensor
+import numpy as np
 
 from episodica.classifier.encoder_files import EncoderFiles
 from episodica.classifier.history import (
@@ -49,7 +49,7 @@ CALL = "call.json"
 OWN = {POINTER, "states", "images", "encoder", "history", "work", LOCK}
 MOST_CALL = 2**26  # bytes
 
-Embed = Callable[[Recogniser, Tensor], Tensor]  # uint8 [M, 3, S, S] -> [M, D]
+Embed = Callable[[Recogniser, np.ndarray], np.ndarray]  # uint8 [M, S, S, 3] -> [M, D]
 
 
 class Outdated(InputError):

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from torch import Tensor
-
 from episodica.classifier.encoder_choice import chosen
 from episodica.classifier.exact_plan import ExactCall, plan_exact_call
 from episodica.classifier.exact_state import ExactState
@@ -15,6 +13,7 @@ from episodica.classifier.session_data import Named, SessionData, gather, quoted
 from episodica.classifier.state import ModelState, StateRecord
 from episodica.config import RunConfig
 from episodica.errors import InputError
+from episodica.lazy_torch import Tensor
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import NamedTuple, Self
 
-from torch import Tensor
+import numpy as np
 
 
 class Answer(NamedTuple):
@@ -22,14 +22,14 @@ class Answer(NamedTuple):
 class Strange(NamedTuple):
     """How little each image is like its likeliest class, and the limit beyond which it is unknown. [M] each"""
 
-    values: Tensor
-    limits: Tensor
+    values: np.ndarray
+    limits: np.ndarray
 
 
 class Places(NamedTuple):
     """Images as places: the squared distance of two says how unlike they are. [M, D]"""
 
-    values: Tensor
+    values: np.ndarray
     reach: float | None  # that images of one class are apart at most; none where nothing is known of it
 
 
@@ -44,15 +44,15 @@ class Recogniser(ABC):
         """Of the classes that it knows."""
 
     @abstractmethod
-    def embed(self, images: Tensor) -> Tensor:
-        """uint8 [M, 3, S, S] -> [M, D]"""
+    def embed(self, images: np.ndarray) -> np.ndarray:
+        """uint8 [M, S, S, 3] -> [M, D]"""
 
     def comparable(self, vectors: Tensor) -> Tensor:
         """Embeddings whose distance says how unlike two images are. [M, D]"""
         return vectors
 
     @abstractmethod
-    def only(self, support: Mapping[str, Tensor]) -> Self:
+    def only(self, support: Mapping[str, np.ndarray]) -> Self:
         """With these classes instead of its own: of each the embeddings of k images, [k, D]."""
 
     @abstractmethod
@@ -60,23 +60,23 @@ class Recogniser(ABC):
         """With limits that this share of the images of known classes exceeds."""
 
     @abstractmethod
-    def probabilities(self, vectors: Tensor) -> Tensor:
+    def probabilities(self, vectors: np.ndarray) -> np.ndarray:
         """Of each class, in the order of `names`. [M, D] -> [M, C]"""
 
     @abstractmethod
-    def strange(self, vectors: Tensor) -> Strange:
+    def strange(self, vectors: np.ndarray) -> Strange:
         """Of images [M, D], where some class is known."""
 
     @abstractmethod
-    def places(self, vectors: Tensor) -> Places:
+    def places(self, vectors: np.ndarray) -> Places:
         """Of images [M, D] of classes that it does not know, to compare them with each other: see `groups`."""
 
-    def unknown(self, vectors: Tensor) -> Tensor:
+    def unknown(self, vectors: np.ndarray) -> np.ndarray:
         """Which images are stranger than their likeliest class allows. [M]"""
         found = self.strange(vectors)
         return found.values > found.limits
 
-    def answers(self, vectors: Tensor) -> list[Answer]:
+    def answers(self, vectors: np.ndarray) -> list[Answer]:
         if not self.names:
             return [Answer(None, 0.0, True, {}) for _ in vectors]
         found = self.strange(vectors)

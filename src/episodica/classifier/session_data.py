@@ -9,7 +9,6 @@ from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
-import torch
 from PIL import Image
 
 from episodica.classifier.options import Amount, LearnOptions, Share, too_few, unseen_classes
@@ -20,6 +19,7 @@ from episodica.data.decode import Encoded, Unreadable, decode_in_parallel
 from episodica.data.splits import Rows, Split
 from episodica.errors import InputError, listed
 from episodica.files.digest import digest_of
+from episodica.lazy_torch import torch
 from episodica.rng import generator
 
 Named = Mapping[str, Sequence[Encoded]]  # class name -> its images
@@ -168,7 +168,7 @@ def _not_stored(images: Sequence[Encoded], stored: StoredClass, vault: Vault, si
 
     What cannot be read stays, and is reported where everything is decoded.
     """
-    squares = vault.load((*stored.images, *stored.held_out), size).permute(0, 2, 3, 1).numpy()
+    squares = vault.load((*stored.images, *stored.held_out), size)
     have = {square.tobytes() for square in squares}
     found = zip(images, decode_in_parallel(images, size, str), strict=True)
     new = [image for image, square in found if isinstance(square, Unreadable) or square.tobytes() not in have]

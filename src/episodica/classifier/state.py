@@ -5,14 +5,15 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
+import numpy as np
 from pydantic import Field
-from torch import Tensor
 
 from episodica.classifier.calibration import UNCALIBRATED, Calibration
 from episodica.classifier.recogniser import Recogniser
 from episodica.config import RunConfig, resolve_stored
 from episodica.config.sections import Section
 from episodica.errors import InputError
+from episodica.lazy_torch import Tensor
 
 TRAINED_FORMAT, EXACT_FORMAT = 1, 2
 LARGEST_IMAGE = 1024  # pixels a side
@@ -182,7 +183,7 @@ class ModelState(ABC):
         """From how many images a class is known."""
 
     @abstractmethod
-    def remembering(self, vectors: Mapping[str, Tensor], images: Mapping[str, tuple[str, ...]], when: str) -> Self:
+    def remembering(self, vectors: Mapping[str, np.ndarray], images: Mapping[str, tuple[str, ...]], when: str) -> Self:
         """With classes that are known from a few images: their embeddings [k, D], and the digests of the first ones,
         which are kept."""
 

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -36,24 +37,25 @@ class TrainedRecogniser(Recogniser):
     def names(self) -> tuple[str, ...]:
         return tuple(known.name for known in self.known)
 
-    def embed(self, images: Tensor) -> Tensor:
-        """uint8 [M, 3, S, S] -> [M, D], in evaluation mode, in chunks of a fixed size."""
-        pixels = images.permute(0, 2, 3, 1)
+    def embed(self, images: np.ndarray) -> np.ndarray:
+        """uint8 [M, S, S, 3] -> [M, D], in evaluation mode, in chunks of a fixed size."""
+        pixels = torch.from_numpy(images)
         device = next(self._encoder.parameters()).device
 
         def views(rows: Tensor) -> Tensor:
             return augment.plain(pixels[rows].to(device), self.augment)
 
         if not len(images):
-            return torch.empty(0, *self.learner.backbone.out_shape(self.image_size))
-        return embed_chunks(self._encoder, torch.arange(len(images)), views).float().cpu()
+            return np.empty((0, *self.learner.backbone.out_shape(self.image_size)), np.float32)
+        return embed_chunks(self._encoder, torch.arange(len(images)), views).float().cpu().numpy()
 
-    def only(self, support: Mapping[str, Tensor]) -> "TrainedRecogniser":
+    def only(self, support: Mapping[str, np.ndarray]) -> "TrainedRecogniser":
         """With these classes instead of its own: of each the embeddings of k images, [k, D]."""
         empty = [name for name, vectors in support.items() if not len(vectors)]
         if empty:
             raise InputError(f'class "{empty[0]}" has no image: give at least one')
-        known = (KnownClass(name, vectors.mean(0), len(vectors), learned=False) for name, vectors in support.items())
+        means = {name: torch.from_numpy(vectors).mean(0) for name, vectors in support.items()}
+        known = (KnownClass(name, mean, len(support[name]), learned=False) for name, mean in means.items())
         return replace(self, known=tuple(known))
 
     def rejecting(self, rate: float) -> "TrainedRecogniser":
@@ -77,8 +79,8 @@ class TrainedRecogniser(Recogniser):
         learned = any(known.learned for known in self.known)
         return self.calibration.temperature if learned else self.calibration.few_shot_temperature
 
-    def probabilities(self, vectors: Tensor) -> Tensor:
-        return (self.scores(vectors) / self.temperature).softmax(-1)
+    def probabilities(self, vectors: np.ndarray) -> np.ndarray:
+        return (self.scores(torch.from_numpy(vectors)) / self.temperature).softmax(-1).numpy()
 
     def strangeness(self, vectors: Tensor, hidden: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The nearest class of each image, and how far it is for a class known from so many images; with `hidden` [M]
@@ -97,15 +99,15 @@ class TrainedRecogniser(Recogniser):
             distances -= (learned[closest] * off_middle / 2)[:, None]
         return strangeness(distances, self._images)
 
-    def strange(self, vectors: Tensor) -> Strange:
-        closest, strange = self.strangeness(vectors)
-        return Strange(strange, self._limits[closest])
+    def strange(self, vectors: np.ndarray) -> Strange:
+        closest, strange = self.strangeness(torch.from_numpy(vectors))
+        return Strange(strange.numpy(), self._limits[closest].numpy())
 
-    def places(self, vectors: Tensor) -> Places:
+    def places(self, vectors: np.ndarray) -> Places:
         """Embeddings as they are. Two images of a class are as far apart as one is from a class known from the other
         alone, and the limit for those is in units of that distance (see `strangeness`)."""
         limit = self.calibration.remembered
-        return Places(vectors.flatten(1), None if limit is None else limit * (1 + 1 / 1))
+        return Places(vectors.reshape(len(vectors), -1), None if limit is None else limit * (1 + 1 / 1))
 
     @cached_property
     def _encoder(self) -> Learner:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 from PIL import Image
-from torch import Tensor
 
 from episodica.classifier.images import stacked
 from episodica.errors import InputError
@@ -24,10 +23,10 @@ class Vault:
     def path(self, digest: str) -> Path:
         return self.folder.path / f"{digest}{ENDING}"
 
-    def put(self, image: Tensor) -> str:
-        """Keep uint8 [3, S, S] and return its digest. Every pixel comes back as it was."""
+    def put(self, image: np.ndarray) -> str:
+        """Keep uint8 [S, S, 3] and return its digest. Every pixel comes back as it was."""
         buffer = BytesIO()
-        Image.fromarray(np.ascontiguousarray(image.permute(1, 2, 0).numpy())).save(buffer, "PNG")
+        Image.fromarray(np.ascontiguousarray(image)).save(buffer, "PNG")
         digest = digest_of(buffer.getvalue())
         try:
             self.read(digest)
@@ -46,8 +45,8 @@ class Vault:
             raise InputError(f"the image {self.path(digest)} of the model is missing or damaged: restore the folder")
         return data
 
-    def load(self, digests: Sequence[str], size: int) -> Tensor:
-        """uint8 [M, 3, S, S]"""
+    def load(self, digests: Sequence[str], size: int) -> np.ndarray:
+        """uint8 [M, S, S, 3]"""
         return stacked((self.read(digest) for digest in digests), size)
 
     def keep_only(self, digests: Iterable[str]) -> None:

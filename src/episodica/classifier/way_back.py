@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from itertools import takewhile
 from typing import Any
 
-import torch
+import numpy as np
 from safetensors import SafetensorError
-from safetensors.torch import load, save
-from torch import Tensor
+from safetensors.numpy import load, save
 
 from episodica.classifier.encoder_files import EncoderFiles
 from episodica.classifier.exact_state import ExactRecord, ExactState
@@ -28,7 +27,7 @@ def way_back(after: ExactState, before: ExactState) -> bytes:
     changed: dict[str, list[int]] = {}
     for name, points in before.statistics.classes.items():
         same = after.statistics.classes.get(name) if same_space else None
-        if same is None or not torch.equal(same, points):
+        if same is None or not np.array_equal(same, points):
             changed[name] = [places.of(point) for point in points]
     text = {
         "width": before.statistics.width,
@@ -38,12 +37,12 @@ def way_back(after: ExactState, before: ExactState) -> bytes:
         "kept": _kept_back(after.kept, before),
     }
     rows = [row for of_class in changed.values() for row in of_class]
-    none = torch.empty(0, before.statistics.width, dtype=torch.int16)
+    none = np.empty((0, before.statistics.width), np.int16)
     return save(
         {
-            "rows": torch.tensor(rows, dtype=torch.int32),
-            "extra": torch.stack(places.extra) if places.extra else none,
-            "text": torch.frombuffer(bytearray(json.dumps(text).encode()), dtype=torch.uint8),
+            "rows": np.array(rows, np.int32),
+            "extra": np.stack(places.extra) if places.extra else none,
+            "text": np.frombuffer(json.dumps(text).encode(), np.uint8),
         }
     )
 
@@ -51,25 +50,27 @@ def way_back(after: ExactState, before: ExactState) -> bytes:
 def go_back(after: ExactState, way: bytes, encoders: EncoderFiles) -> ExactState:
     """The state before."""
     try:
-        tensors = load(way)
-        text = parse_json(bytes(tensors["text"].numpy()))
-        return _gone_back(after, tensors["rows"].long(), tensors["extra"], text, encoders)
+        arrays = load(way)
+        text = parse_json(arrays["text"].tobytes())
+        return _gone_back(after, arrays["rows"], arrays["extra"], text, encoders)
     except (SafetensorError, ValueError, LookupError, TypeError, AttributeError, RuntimeError):
         raise InputError("the way back to the state before is damaged: this change cannot be undone any more") from None
 
 
 def _gone_back(
-    after: ExactState, rows: Tensor, extra: Tensor, text: Mapping[str, Any], encoders: EncoderFiles
+    after: ExactState, rows: np.ndarray, extra: np.ndarray, text: Mapping[str, Any], encoders: EncoderFiles
 ) -> ExactState:
     known, changed = after.statistics, text["changed"]
-    everything = extra if text["width"] != known.width else torch.cat([known.tensors()["points"], extra])
-    parts = dict(zip(changed, rows.split([*changed.values()]), strict=True)) if changed else {}
+    everything = extra if text["width"] != known.width else np.concatenate([known.arrays()["points"], extra])
+    if rows.shape != (sum(changed.values()),):
+        raise ValueError(f"{list(rows.shape)} rows of {sum(changed.values())} points")
+    parts = dict(zip(changed, np.split(rows, np.cumsum([*changed.values()])[:-1]), strict=True)) if changed else {}
     classes = {name: everything[parts[name]] if name in parts else known.classes[name] for name in text["names"]}
     before = Statistics.of(classes, text["width"])
     record = _record(after.record, text["fields"])
     kept = None
     if text["kept"] is not None:
-        points = before.tensors()["points"]
+        points = before.arrays()["points"]
         kept = {**(after.kept or {}), **{digest: points[row] for digest, row in text["kept"]["gone"].items()}}
         for digest in text["kept"]["unlinked"]:
             kept.pop(digest, None)
@@ -77,19 +78,19 @@ def _gone_back(
 
 
 def _rows(statistics: Statistics) -> dict[bytes, int]:
-    return {point.tobytes(): row for row, point in enumerate(statistics.tensors()["points"].numpy())}
+    return {point.tobytes(): row for row, point in enumerate(statistics.arrays()["points"])}
 
 
 class _Places:
     """Where a point is: among those of a state, or among extra ones, which are counted on."""
 
     def __init__(self, statistics: Statistics) -> None:
-        self.extra: list[Tensor] = []
+        self.extra: list[np.ndarray] = []
         self._next = int(statistics.total.counts.sum())
         self._known = _rows(statistics)
 
-    def of(self, point: Tensor) -> int:
-        key = point.numpy().tobytes()
+    def of(self, point: np.ndarray) -> int:
+        key = point.tobytes()
         if key not in self._known:
             self._known[key] = self._next
             self._next += 1
@@ -122,15 +123,15 @@ def _record(after: ExactRecord, fields: dict[str, Any]) -> ExactRecord:
     return ExactRecord.model_validate_json(json.dumps(record))
 
 
-def _kept_back(after: Mapping[str, Tensor] | None, before: ExactState) -> dict[str, Any] | None:
+def _kept_back(after: Mapping[str, np.ndarray] | None, before: ExactState) -> dict[str, Any] | None:
     """Images whose point the state after does not tell; none where the state before tells of none."""
     if before.kept is None:
         return None
     rows, known = _rows(before.statistics), after or {}
     gone = {
-        digest: rows[point.numpy().tobytes()]
+        digest: rows[point.tobytes()]
         for digest, point in before.kept.items()
-        if digest not in known or not torch.equal(known[digest], point)
+        if digest not in known or not np.array_equal(known[digest], point)
     }
     unlinked = [digest for stored in before.classes for digest in stored.images if digest not in before.kept]
     return {"gone": gone, "unlinked": unlinked}

@@ -52,6 +52,15 @@ def reduced_precision(name: str, device: str) -> torch.dtype | None:
     return torch.bfloat16
 
 
+def threads_in_use() -> int:
+    """Those of torch; where it is not loaded, those that it would take."""
+    if "torch" in sys.modules:
+        return torch.get_num_threads()
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return int(asked) if asked.isdigit() and int(asked) else cores
+
+
 @contextmanager
 def computing(threads: int | None) -> Iterator[None]:
     """The settings under which a run is reproducible; what the host had set comes back afterwards."""

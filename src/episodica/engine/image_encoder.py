@@ -1,68 +1,85 @@
 """Images of any size become embeddings: threads decode while the network works on those decoded before.
 
-The network runs in onnxruntime where that is installed and has all of its layers, because it is two to three times as
-fast on the CPU; otherwise in torch, folded and channels-last.
+Nothing here needs torch. The network of a backbone is made by `encoder_network`; one that runs in onnxruntime is a
+graph, which can be kept (`kept_graphs`) and makes the same encoder another time.
 """
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from episodica.data.decode import Encoded, Unreadable, decode_in_parallel
-from episodica.engine.embedder import folded
-from episodica.engine.onnx_graph import PIXELS, NotTranslatable, Whole, graph_of
+from episodica.engine.device import threads_in_use
 from episodica.errors import InputError
 from episodica.learners.statistics import directions
-from episodica.models.backbone import Backbone, Triple
-from episodica.rng import generator
+
+if TYPE_CHECKING:
+    from episodica.models.backbone import Backbone, Triple
 
 BATCH = 16  # images: enough to keep the cores busy, few enough to stay in their caches
-TOLERANCE = 1e-4  # between the two engines, in units of the largest number
+PIXELS, WIDTHS = "pixels", "widths"  # the input of a graph, and what it says of its output
 Engine = Literal["onnx", "torch"]
-Network = Callable[[np.ndarray], Tensor]  # uint8 [M, S, S, 3] -> [M, *E]
+Network = Callable[[np.ndarray], np.ndarray]  # uint8 [M, S, S, 3] -> [M, *E]
 
 
 class EmbeddedImages(NamedTuple):
     """Of the images that could be read, in their order."""
 
-    vectors: Tensor  # [M, *E], on the CPU
+    vectors: np.ndarray  # [M, *E]
     rows: list[int]  # their places among the images
     unreadable: list[Unreadable]
 
 
+@dataclass(frozen=True, eq=False)
 class ImageEncoder:
-    """A backbone as it is now: it is copied, so training it on changes nothing here.
+    """With `widths` an embedding has several parts, each of which is made a direction."""
 
-    With several `depths` an embedding is made of what the last so many blocks give: the means of their maps and, at its
-    end, the backbone's own embedding, each as a direction.
-    """
+    size: int
+    engine: Engine
+    network: Network
+    threads: int
+    widths: Sequence[int] | None = None
+    graph: bytes | None = None  # in onnxruntime: all that it is
 
-    def __init__(
-        self,
-        backbone: Backbone,
+    @classmethod
+    def of(
+        cls,
+        backbone: "Backbone",
         size: int | None = None,
         *,
-        mean: Triple | None = None,
-        std: Triple | None = None,
+        mean: "Triple | None" = None,
+        std: "Triple | None" = None,
         engine: Engine | Literal["auto"] = "auto",
         threads: int | None = None,
         depths: int = 1,
-    ) -> None:
-        """Size, mean and deviation are the backbone's own where nothing else is asked for."""
-        wanted = size or backbone.input_size
+    ) -> Self:
+        """A backbone as it is now: training it on changes nothing here.
+
+        Size, mean and deviation are the backbone's own where nothing else is asked for. With several `depths` an
+        embedding is made of what the last so many blocks give: the means of their maps and, at its end, the backbone's
+        own embedding, each as a direction.
+        """
+        from episodica.engine.encoder_network import network_of
+
+        wanted, threads = size or backbone.input_size, threads or threads_in_use()
         if wanted is None:
             raise InputError(f"{backbone.name} takes images of any size: say which")
         backbone.check(wanted)
-        self.size, self.threads = wanted, threads or torch.get_num_threads()
-        self.engine, network = _network(
-            folded(backbone), wanted, mean or backbone.mean, std or backbone.std, engine, self.threads, depths
-        )
-        self.widths = _widths(backbone, wanted, depths) if depths > 1 else None  # of the parts of an embedding
-        self._network = _as_directions(network, self.widths) if self.widths else network
+        found = network_of(backbone, wanted, mean or backbone.mean, std or backbone.std, engine, threads, depths)
+        return cls(wanted, found.engine, found.network, threads, found.widths, found.graph)
+
+    @classmethod
+    def of_graph(cls, graph: bytes, threads: int | None = None) -> Self:
+        """What `graph` was of another one. It is run, so it must come from whoever runs it."""
+        threads = threads or threads_in_use()
+        session = onnx_session(graph, threads)
+        widths = json.loads(session.get_modelmeta().custom_metadata_map.get(WIDTHS, "null"))
+        _, size, *_ = session.get_inputs()[0].shape
+        return cls(size, "onnx", network_in(session), threads, widths, graph)
 
     def embed(
         self,
@@ -87,17 +104,23 @@ class ImageEncoder:
 
         vectors = []
         for batch in _batches(squares()):
-            vectors.append(self._network(batch))
+            vectors.append(self._vectors(batch))
             on_progress(done, len(images))
-        return EmbeddedImages(torch.cat(vectors) if vectors else self._nothing(), rows, unreadable)
+        return EmbeddedImages(np.concatenate(vectors) if vectors else self._nothing(), rows, unreadable)
 
-    def embed_pixels(self, squares: np.ndarray) -> Tensor:
+    def embed_pixels(self, squares: np.ndarray) -> np.ndarray:
         """Of images that are decoded already. uint8 [M, S, S, 3] -> [M, *E]"""
-        parts = [self._network(squares[i : i + BATCH]) for i in range(0, len(squares), BATCH)]
-        return torch.cat(parts) if parts else self._nothing()
+        parts = [self._vectors(squares[i : i + BATCH]) for i in range(0, len(squares), BATCH)]
+        return np.concatenate(parts) if parts else self._nothing()
 
-    def _nothing(self) -> Tensor:
-        return self._network(np.zeros((1, self.size, self.size, 3), np.uint8))[:0]
+    def _vectors(self, squares: np.ndarray) -> np.ndarray:
+        found = self.network(squares)
+        if self.widths is None:
+            return found
+        return np.concatenate([directions(part) for part in np.split(found, np.cumsum(self.widths)[:-1], 1)], 1)
+
+    def _nothing(self) -> np.ndarray:
+        return self._vectors(np.zeros((1, self.size, self.size, 3), np.uint8))[:0]
 
 
 def _batches(squares: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
@@ -106,72 +129,14 @@ def _batches(squares: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
         yield np.stack(batch)
 
 
-def _network(
-    backbone: Backbone,
-    size: int,
-    mean: Triple,
-    std: Triple,
-    engine: Engine | Literal["auto"],
-    threads: int,
-    depths: int,
-) -> tuple[Engine, Network]:
-    in_torch = _torch_network(backbone if depths == 1 else Whole(backbone, depths), mean, std)
-    on_cpu = next(backbone.parameters()).device.type == "cpu"
-    if engine == "torch" or not on_cpu:
-        return "torch", in_torch
-    try:
-        in_onnx = _onnx_network(graph_of(backbone, size, mean, std, depths), threads)
-    except (ImportError, NotTranslatable) as error:
-        if engine == "onnx":
-            raise InputError(f"{backbone.name} cannot run in onnxruntime ({error}): choose the engine torch") from None
-        return "torch", in_torch
-    gap = _gap(in_onnx, in_torch, size)
-    if gap > TOLERANCE:
-        if engine == "onnx":
-            raise InputError(f"onnxruntime and torch differ by {gap:.1e}, relative: choose the engine torch")
-        return "torch", in_torch
-    return "onnx", in_onnx
-
-
-def _widths(backbone: Backbone, size: int, depths: int) -> list[int]:
-    with torch.no_grad():
-        maps = backbone.maps(torch.zeros(1, 3, size, size, device=next(backbone.parameters()).device))
-    if len(maps) < depths or any(found.ndim != 4 for found in maps):
-        raise InputError(f"{backbone.name} has no {depths} blocks that give maps: look at the last one alone")
-    return [*(found.shape[1] for found in maps[-depths:-1]), *backbone.out_shape(size)]
-
-
-def _as_directions(network: Network, widths: list[int]) -> Network:
-    return lambda squares: torch.cat([directions(part) for part in network(squares).split(widths, 1)], 1)
-
-
-def _torch_network(backbone: torch.nn.Module, mean: Triple, std: Triple) -> Network:
-    backbone = backbone.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    device = next(backbone.parameters()).device
-    offset, scale = (torch.tensor(numbers, device=device).view(3, 1, 1) for numbers in (mean, std))
-
-    @torch.no_grad()
-    def network(squares: np.ndarray) -> Tensor:
-        pixels = torch.from_numpy(squares).to(device).permute(0, 3, 1, 2).float()
-        return backbone(pixels.mul_(1 / (255 * scale)).sub_(offset / scale)).float().cpu()
-
-    return network
-
-
-def _onnx_network(graph: bytes, threads: int) -> Network:
+def onnx_session(graph: bytes, threads: int) -> Any:
     import onnxruntime
 
     options: Any = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # waiting threads leave the cores alone
-    session: Any = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
-    return lambda squares: torch.from_numpy(session.run(None, {PIXELS: squares})[0])
+    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
 
-def _gap(one: Network, other: Network, size: int) -> float:
-    """The largest difference, in units of the largest number, on two images of coarse noise."""
-    coarse = torch.rand(2, 3, 7, 7, generator=generator("engine.agreement"))
-    fine = torch.nn.functional.interpolate(coarse, size=(size, size), mode="bilinear").mul(255).byte()
-    squares = fine.permute(0, 2, 3, 1).contiguous().numpy()
-    found, expected = one(squares), other(squares)
-    return float((found - expected).abs().max() / expected.abs().max().clamp_min(1e-12))
+def network_in(session: Any) -> Network:
+    return lambda squares: session.run(None, {PIXELS: squares})[0]

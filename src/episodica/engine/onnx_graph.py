@@ -4,6 +4,7 @@
 translated here, one by one; a network with another kind is left to torch.
 """
 
+import json
 import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -12,19 +13,23 @@ import numpy as np
 import torch
 from torch import Tensor, fx, nn
 
+from episodica.engine.image_encoder import PIXELS, WIDTHS
 from episodica.models.backbone import Backbone, Triple
 from episodica.models.efficientnet_lite import SamePad
 
 OPSET, IR = 18, 9
-PIXELS, EMBEDDINGS = "pixels", "embeddings"
+EMBEDDINGS = "embeddings"
 
 
 class NotTranslatable(Exception):
     """The network has a layer of another kind."""
 
 
-def graph_of(backbone: Backbone, size: int, mean: Triple, std: Triple, depths: int = 1) -> bytes:
-    """Of a backbone in evaluation mode whose batch-norms are folded. uint8 [M, S, S, 3] -> [M, *E]"""
+def graph_of(backbone: Backbone, size: int, mean: Triple, std: Triple, widths: Sequence[int] | None = None) -> bytes:
+    """Of a backbone in evaluation mode whose batch-norms are folded. uint8 [M, S, S, 3] -> [M, *E]
+
+    `widths` are those of the means of maps before the embedding, and its own, where there are any.
+    """
     from onnx import TensorProto, helper
 
     writer = Writer()
@@ -32,13 +37,15 @@ def graph_of(backbone: Backbone, size: int, mean: Triple, std: Triple, depths: i
     planes = writer.add("Transpose", [writer.add("Cast", [PIXELS], to=TensorProto.FLOAT)], perm=[0, 3, 1, 2])
     scaled = writer.add("Mul", [planes, writer.constant(1 / (255 * scale))])
     normalised = Named(writer.add("Sub", [scaled, writer.constant(offset / scale)]), torch.zeros(1, 3, size, size))
-    out = Translation(_traced(backbone, depths), writer).run(normalised)
+    out = Translation(_traced(backbone, len(widths or (1,))), writer).run(normalised)
     writer.add("Identity", [out.name], to_name=EMBEDDINGS)
 
     inputs = helper.make_tensor_value_info(PIXELS, TensorProto.UINT8, ["images", size, size, 3])
     outputs = helper.make_tensor_value_info(EMBEDDINGS, TensorProto.FLOAT, ["images", *out.value.shape[1:]])
     graph = helper.make_graph(writer.nodes, backbone.name, [inputs], [outputs], writer.constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR)
+    if widths:
+        helper.set_model_props(model, {WIDTHS: json.dumps(list(widths))})
     return model.SerializeToString()
 
 

@@ -15,9 +15,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
-from episodica.lazy_torch import F, Tensor
+import numpy as np
+
 from episodica.learners.calibration import UNCALIBRATED, Calibration, calibrated
-from episodica.learners.statistics import Statistics
+from episodica.learners.statistics import Statistics, at_length_1
 from episodica.learners.whitening import FOR_OTHER_CLASSES, Whitening
 
 FALSE_REJECTS = 0.05
@@ -27,8 +28,8 @@ FALSE_REJECTS = 0.05
 class ExactClassifier:
     whitening: Whitening
     names: tuple[str, ...]
-    means: Tensor  # of the classes, whitened. float32 [C, D]
-    counts: Tensor  # images of each class. float32 [C]
+    means: np.ndarray  # of the classes, whitened. float32 [C, D]
+    counts: np.ndarray  # images of each class. float32 [C]
     calibration: Calibration = UNCALIBRATED
 
     @classmethod
@@ -38,44 +39,46 @@ class ExactClassifier:
         whitening = Whitening.of(known, least_shrinkage)
         means = whitening(known.means)
         calibration = calibrated(statistics, whitening, means)
-        return cls(whitening, statistics.names, means, known.counts.float(), calibration)
+        return cls(whitening, statistics.names, means, known.counts.astype(np.float32), calibration)
 
     @classmethod
     def for_other_classes(cls, statistics: Statistics) -> Self:
         """To be asked `with_classes` that are not among those that the statistics are of."""
         return cls.fitted(statistics, FOR_OTHER_CLASSES)
 
-    def with_classes(self, support: Mapping[str, Tensor]) -> Self:
+    def with_classes(self, support: Mapping[str, np.ndarray]) -> Self:
         """The same space and calibration with other classes: of each the points of its images, int16 [k, D].
 
         Where nothing is known of any class, all that can be known is what the support shows.
         """
-        given = Statistics.of(support, self.whitening.centre.numel())
+        given = Statistics.of(support, len(self.whitening.centre))
         if not self.names:
             return type(self).for_other_classes(given)
         known = given.total
-        return replace(self, names=given.names, means=self.whitening(known.means), counts=known.counts.float())
+        return replace(
+            self, names=given.names, means=self.whitening(known.means), counts=known.counts.astype(np.float32)
+        )
 
     @cached_property
-    def _directions(self) -> Tensor:
-        return F.normalize(self.means, dim=-1)
+    def _directions(self) -> np.ndarray:
+        return at_length_1(self.means)
 
     @cached_property
     def temperature(self) -> float:
         return self.calibration.temperature_for(self.counts)
 
-    def cosines(self, points: Tensor) -> Tensor:
+    def cosines(self, points: np.ndarray) -> np.ndarray:
         """int16 [M, D] -> [M, C]"""
-        return F.normalize(self.whitening(points), dim=-1) @ self._directions.T
+        return at_length_1(self.whitening(points)) @ self._directions.T
 
-    def scores(self, points: Tensor) -> Tensor:
+    def scores(self, points: np.ndarray) -> np.ndarray:
         """How well each class fits each image. [M, C]"""
         return self.calibration.scores(self.cosines(points), self.counts)
 
-    def probabilities(self, points: Tensor) -> Tensor:
-        return (self.scores(points) / self.temperature).softmax(-1)
+    def probabilities(self, points: np.ndarray) -> np.ndarray:
+        return softmax(self.scores(points) / self.temperature)
 
-    def strangeness(self, points: Tensor) -> Tensor:
+    def strangeness(self, points: np.ndarray) -> np.ndarray:
         """How far each image falls short of what is expected of the class that fits it best. [M]"""
         return self.calibration.strangeness(self.cosines(points), self.counts)
 
@@ -83,6 +86,12 @@ class ExactClassifier:
         """The strangeness that this share of the images of known classes exceeds."""
         return self.calibration.limit(rejects)
 
-    def unknown(self, points: Tensor, rejects: float = FALSE_REJECTS) -> Tensor:
+    def unknown(self, points: np.ndarray, rejects: float = FALSE_REJECTS) -> np.ndarray:
         """Which images are stranger than that. [M]"""
         return self.strangeness(points) > self.limit(rejects)
+
+
+def softmax(scores: np.ndarray) -> np.ndarray:
+    """Of each line, also of no class. [M, C]"""
+    shares = np.exp(scores - scores.max(1, keepdims=True, initial=-np.inf))
+    return shares / shares.sum(1, keepdims=True)

@@ -8,6 +8,8 @@ left after a class was removed is, bit for bit, what there would be had it never
 The points themselves are kept, and not each class's scatter: at 1280 dimensions a point is 2.5 KB (25 images: 64 KB), a
 scatter 6.6 MB whatever the number of images. Points also tell what a scatter cannot: how each image would have been
 answered had it not been there, which calibrates probabilities and the limit of the unknown.
+
+All of it is numpy, here and in the modules that build on it: a command that asks a model need not load torch.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,43 +17,49 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
-from episodica.lazy_torch import F, Tensor, torch
+import numpy as np
 
 UNIT = 2.0**-15
 LARGEST = 2**15 - 1
+TINY = 1e-12  # in place of nothing, where something is divided by it
 
 
-def points(embeddings: Tensor) -> Tensor:
+def points(embeddings: np.ndarray) -> np.ndarray:
     """Embeddings as directions in fixed point: [M, D] -> int16 [M, D]"""
     return rounded(directions(embeddings))
 
 
-def rounded(directions: Tensor) -> Tensor:
+def rounded(directions: np.ndarray) -> np.ndarray:
     """[M, D] -> int16 [M, D] in `UNIT`s."""
-    return (directions / UNIT).round().clamp(-LARGEST, LARGEST).to(torch.int16)
+    return (directions / UNIT).round().clip(-LARGEST, LARGEST).astype(np.int16)
 
 
-def directions(embeddings: Tensor) -> Tensor:
+def directions(embeddings: np.ndarray) -> np.ndarray:
     """Embeddings at length 1: [M, D] -> float64 [M, D].
 
     What comes out of a ReLU is never negative and has a few large values: its root is less skewed (Tukey's ladder).
     Embeddings with negative values are left as they are.
     """
-    values = embeddings.double()
-    positive = (values >= 0).all(-1, keepdim=True)
-    return F.normalize(torch.where(positive, values.clamp(min=0).sqrt(), values), dim=-1)
+    values = embeddings.astype(np.float64)
+    positive = (values >= 0).all(-1, keepdims=True)
+    return at_length_1(np.where(positive, np.sqrt(values.clip(min=0)), values))
+
+
+def at_length_1(vectors: np.ndarray) -> np.ndarray:
+    """What has no length stays as it is. [..., D]"""
+    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True).clip(min=TINY)
 
 
 @dataclass(frozen=True, eq=False)
 class Sums:
     """All that a shared covariance needs to know, in `UNIT`s: whole numbers in float64."""
 
-    counts: Tensor  # images of each class. [C]
-    sums: Tensor  # of the points of each class. [C, D]
-    scatter: Tensor  # the sum of x x^T over all points. [D, D]
+    counts: np.ndarray  # images of each class. [C]
+    sums: np.ndarray  # of the points of each class. [C, D]
+    scatter: np.ndarray  # the sum of x x^T over all points. [D, D]
 
     @property
-    def means(self) -> Tensor:
+    def means(self) -> np.ndarray:
         """At most of length 1. [C, D]"""
         return self.sums / self.counts[:, None] * UNIT
 
@@ -61,11 +69,11 @@ class Sums:
         return int(self.counts.sum()) - len(self.counts)
 
     @property
-    def within(self) -> Tensor:
+    def within(self) -> np.ndarray:
         """The covariance of images about the mean of their class, shared by all classes. [D, D]"""
         assert self.spread > 0, "no class has two images"
-        means = self.sums / self.counts[:, None].sqrt()
-        return torch.addmm(self.scatter, means.T, means, alpha=-1) * (UNIT**2 / self.spread)
+        means = self.sums / np.sqrt(self.counts)[:, None]
+        return (self.scatter - means.T @ means) * (UNIT**2 / self.spread)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,31 +81,31 @@ class Statistics:
     """The points of each class, by name, and the sums over them. Changes give a new value; the old one stays."""
 
     width: int  # D
-    classes: Mapping[str, Tensor]  # int16 [n, D] each; names and points are in one canonical order
-    scatter: Tensor  # the sum of x x^T over all points, in UNIT^2. float64 [D, D]
+    classes: Mapping[str, np.ndarray]  # int16 [n, D] each; names and points are in one canonical order
+    scatter: np.ndarray  # the sum of x x^T over all points, in UNIT^2. float64 [D, D]
 
     @classmethod
     def none(cls, width: int) -> Self:
-        return cls(width, {}, torch.zeros(width, width, dtype=torch.float64))
+        return cls(width, {}, np.zeros((width, width)))
 
     @classmethod
-    def of(cls, classes: Mapping[str, Tensor], width: int) -> Self:
+    def of(cls, classes: Mapping[str, np.ndarray], width: int) -> Self:
         """Of the points of each class; the scatter is summed up anew."""
         known = {name: _canonical(classes[name]) for name in sorted(classes) if len(classes[name])}
-        everything = torch.cat([torch.empty(0, width, dtype=torch.int16), *known.values()])
+        everything = stacked_points(known.values(), width)
         return cls(width, known, scatter_of(everything))
 
     def __len__(self) -> int:
         return len(self.classes)
 
-    def add(self, name: str, new: Tensor) -> Self:
+    def add(self, name: str, new: np.ndarray) -> Self:
         """With more images of a class, which may be new."""
-        assert new.dtype == torch.int16
+        assert new.dtype == np.int16
         assert new.shape[1:] == (self.width,)
         if not len(new):
             return self
         known = self.classes.get(name)
-        together = _canonical(new if known is None else torch.cat([known, new]))
+        together = _canonical(new if known is None else np.concatenate([known, new]))
         return self._with({**self.classes, name: together}, self.scatter + scatter_of(new))
 
     def remove(self, name: str) -> Self:
@@ -105,11 +113,11 @@ class Statistics:
         rest = {other: kept for other, kept in self.classes.items() if other != name}
         return self._with(rest, self.scatter - scatter_of(self.classes[name]))
 
-    def drop(self, name: str, gone: Tensor) -> Self:
+    def drop(self, name: str, gone: np.ndarray) -> Self:
         """As if these images of a class had never come; a class without images is gone."""
-        lines = {line.tobytes() for line in gone.numpy()}
+        lines = {line.tobytes() for line in gone}
         kept = self.classes[name]
-        rest = kept[torch.tensor([line.tobytes() not in lines for line in kept.numpy()])]
+        rest = kept[[line.tobytes() not in lines for line in kept]]
         assert len(kept) - len(rest) == len(gone), "they are images of the class, each once"
         classes = {**self.classes, name: rest} if len(rest) else {k: v for k, v in self.classes.items() if k != name}
         return self._with(classes, self.scatter - scatter_of(gone))
@@ -118,7 +126,7 @@ class Statistics:
         """With all that another one knows; the images of a class that both know are put together."""
         assert other.width == self.width
         together = {
-            name: _canonical(torch.cat([part.classes[name] for part in (self, other) if name in part.classes]))
+            name: _canonical(np.concatenate([part.classes[name] for part in (self, other) if name in part.classes]))
             for name in {*self.classes, *other.classes}
         }
         return self._with(together, self.scatter + other.scatter)
@@ -134,7 +142,7 @@ class Statistics:
             rest = rest.remove(name)
         return rest
 
-    def _with(self, classes: Mapping[str, Tensor], scatter: Tensor) -> Self:
+    def _with(self, classes: Mapping[str, np.ndarray], scatter: np.ndarray) -> Self:
         return type(self)(self.width, {name: classes[name] for name in sorted(classes)}, scatter)
 
     @property
@@ -143,34 +151,40 @@ class Statistics:
 
     @cached_property
     def total(self) -> Sums:
-        counts = torch.tensor([len(kept) for kept in self.classes.values()], dtype=torch.float64)
-        sums = [kept.sum(0, dtype=torch.int64).double() for kept in self.classes.values()]
-        return Sums(counts, torch.stack(sums) if sums else torch.empty(0, self.width).double(), self.scatter)
+        counts = np.array([len(kept) for kept in self.classes.values()], np.float64)
+        sums = np.array([kept.sum(0, dtype=np.int64) for kept in self.classes.values()], np.float64)
+        return Sums(counts, sums.reshape(-1, self.width), self.scatter)
 
-    def tensors(self) -> dict[str, Tensor]:
+    def arrays(self) -> dict[str, np.ndarray]:
         """What to write beside the names, 2 D bytes an image; the sums follow from it."""
-        everything = torch.cat([torch.empty(0, self.width, dtype=torch.int16), *self.classes.values()])
-        return {"points": everything, "counts": self.total.counts.long()}
+        everything = stacked_points(self.classes.values(), self.width)
+        return {"points": everything, "counts": self.total.counts.astype(np.int64)}
 
     @classmethod
-    def from_tensors(cls, names: Iterable[str], tensors: Mapping[str, Tensor]) -> Self:
-        everything, counts = tensors["points"], tensors["counts"]
+    def from_arrays(cls, names: Iterable[str], arrays: Mapping[str, np.ndarray]) -> Self:
+        everything, counts = arrays["points"], arrays["counts"]
         names = list(names)
-        whole = everything.ndim == 2 and everything.dtype == torch.int16 and counts.dtype == torch.int64
+        whole = everything.ndim == 2 and everything.dtype == np.int16 and counts.dtype == np.int64
         if not whole or counts.shape != (len(names),) or bool((counts < 1).any()) or counts.sum() != len(everything):
             raise ValueError(
                 f"the points of {len(names)} classes do not fit their counts: the file is damaged, restore it"
             )
-        return cls.of(dict(zip(names, everything.split(counts.tolist()), strict=True)), everything.shape[1])
+        parts = np.split(everything, counts.cumsum()[:-1]) if names else []
+        return cls.of(dict(zip(names, parts, strict=True)), everything.shape[1])
 
 
-def scatter_of(kept: Tensor) -> Tensor:
+def scatter_of(kept: np.ndarray) -> np.ndarray:
     """The sum of x x^T over points. int16 [M, D] -> float64 [D, D]"""
-    exact = kept.double()
+    exact = kept.astype(np.float64)
     return exact.T @ exact
 
 
-def _canonical(kept: Tensor) -> Tensor:
+def stacked_points(parts: Iterable[np.ndarray], width: int) -> np.ndarray:
+    """Of several classes, or of none. int16 [M, D]"""
+    return np.concatenate([np.empty((0, width), np.int16), *parts])
+
+
+def _canonical(kept: np.ndarray) -> np.ndarray:
     """The points in an order that does not depend on how they came: that of their bytes."""
-    lines = [line.tobytes() for line in kept.numpy()]
-    return kept[torch.tensor(sorted(range(len(lines)), key=lines.__getitem__), dtype=torch.int64)]
+    lines = [line.tobytes() for line in kept]
+    return kept[sorted(range(len(lines)), key=lines.__getitem__)]

@@ -9,6 +9,7 @@ it was then.
 from dataclasses import field
 from typing import Annotated, ClassVar
 
+import numpy as np
 from pydantic import Field
 
 from episodica.lazy_torch import F, Tensor, torch
@@ -52,19 +53,20 @@ class Whitened(Learner, name="whitened"):
         return kl(teacher, student, clamp)
 
     def sum_up(self, embeddings: Tensor, classes: Tensor) -> None:
-        found = points(embeddings)
+        found = points(_array(embeddings))
         self.classes, places = torch.cat([self.classes, classes.to(self.classes)]).unique(return_inverse=True)
         known = places[: len(self.counts)]
         counts, sums = self.counts.new_zeros(len(self.classes)), self.sums.new_zeros(len(self.classes), found.shape[1])
         counts[known], sums[known] = self.counts, self.sums
         new = places[len(known) :]
         self.counts = counts.index_add_(0, new, torch.ones_like(new, dtype=counts.dtype))
-        self.sums = sums.index_add_(0, new, found.double())
-        self.scatter = self.scatter + scatter_of(found)
+        self.sums = sums.index_add_(0, new, torch.from_numpy(found).to(sums))
+        self.scatter = self.scatter + torch.from_numpy(scatter_of(found)).to(self.scatter)
 
     def for_evaluation(self) -> Learner:
         whitened = _InWhitenedSpace(backbone=self.backbone, temperature=self.temperature)
-        whitened.whitening = Whitening.of(Sums(self.counts, self.sums, self.scatter), FOR_OTHER_CLASSES)
+        known = Sums(_array(self.counts), _array(self.sums), _array(self.scatter))
+        whitened.whitening = Whitening.of(known, FOR_OTHER_CLASSES)
         return whitened.train(self.training)
 
 
@@ -74,7 +76,11 @@ class _InWhitenedSpace(Whitened):
     whitening: Whitening = field(init=False)
 
     def embed(self, images: Tensor) -> Tensor:
-        return self.whitening(points(super().embed(images)))
+        return torch.from_numpy(self.whitening(points(_array(super().embed(images))))).to(images.device)
 
     def prototypes(self, support: Tensor) -> Tensor:
         return support.mean(dim=2)
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    return tensor.detach().cpu().numpy()

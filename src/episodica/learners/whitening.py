@@ -13,18 +13,20 @@ docs/learners/whitened.md): its fourth root for the classes whose images W comes
 from dataclasses import dataclass
 from typing import Self
 
-from episodica.lazy_torch import Tensor, torch
+import numpy as np
+
 from episodica.learners.statistics import UNIT, Sums
 
 ROOT = 4
 FOR_OTHER_CLASSES = 0.9
+SMALL = 64  # sides of matrices that are not halved
 CENTRING = 2 / 3  # 1 forgets what all known classes have in common, which strangers lack
 
 
 @dataclass(frozen=True, eq=False)
 class Whitening:
-    centre: Tensor  # float64 [D]
-    factor: Tensor | None  # L, float32 [D, D]; none where nothing is known of the spread within classes
+    centre: np.ndarray  # float64 [D]
+    inverse: np.ndarray | None  # L^-1, float32 [D, D]; none where nothing is known of the spread within classes
     shrinkage: float
     weight: float = 0.0  # of W in S_l, which is measured in units of tr(W)/D
 
@@ -34,7 +36,7 @@ class Whitening:
         then their mean is mostly what tells them apart."""
         classes, width = known.sums.shape
         if not classes:
-            return cls(known.scatter.new_zeros(width), None, 1.0)
+            return cls(np.zeros(width), None, 1.0)
         centre = known.means.sum(0) * (CENTRING * (classes - 1) / classes**2)
         if known.spread < 1:
             return cls(centre, None, 1.0)
@@ -44,25 +46,35 @@ class Whitening:
             return cls(centre, None, 1.0)
         shrinkage = max(least_shrinkage, oracle_shrinkage(within, known.spread) ** (1 / ROOT))
         weight = (1 - shrinkage) / scale
-        shrunk = within.mul_(weight)
-        shrunk.diagonal().add_(shrinkage)
-        return cls(centre, torch.linalg.cholesky(shrunk.float()), shrinkage, weight)
+        shrunk = (within * weight).astype(np.float32)
+        shrunk.flat[:: width + 1] += shrinkage  # the diagonal
+        return cls(centre, inverse_of_triangle(np.linalg.cholesky(shrunk)), shrinkage, weight)
 
-    def __call__(self, points: Tensor) -> Tensor:
+    def __call__(self, points: np.ndarray) -> np.ndarray:
         """int16 points or means of such, in units of length. [M, D] -> float32 [M, D]"""
-        lengths = points.double() * UNIT if points.dtype == torch.int16 else points
-        centred = (lengths - self.centre).float()
-        if self.factor is None:
-            return centred
-        return torch.linalg.solve_triangular(self.factor, centred.T, upper=False).T
+        lengths = points * UNIT if points.dtype == np.int16 else points
+        centred = (lengths - self.centre).astype(np.float32)
+        return centred if self.inverse is None else centred @ self.inverse.T
 
 
-def oracle_shrinkage(covariance: Tensor, images: int) -> float:
+def inverse_of_triangle(lower: np.ndarray) -> np.ndarray:
+    """Of a lower triangular matrix, by halves: nearly all of it is products of matrices, which are fast."""
+    if len(lower) <= SMALL:
+        return np.tril(np.linalg.inv(lower))
+    half = len(lower) // 2
+    found = np.zeros_like(lower)
+    found[:half, :half] = inverse_of_triangle(lower[:half, :half])
+    found[half:, half:] = inverse_of_triangle(lower[half:, half:])
+    found[half:, :half] = -(found[half:, half:] @ lower[half:, :half]) @ found[:half, :half]
+    return found
+
+
+def oracle_shrinkage(covariance: np.ndarray, images: int) -> float:
     """Equation 23 of Chen et al. for a covariance estimated from so many independent deviations."""
     width = len(covariance)
     if width == 1:
         return 1.0
-    squared_trace, squares = covariance.trace().square(), covariance.square().sum()
+    squared_trace, squares = covariance.trace() ** 2, np.square(covariance).sum()
     off_identity = squares - squared_trace / width
     above = (1 - 2 / width) * squares + squared_trace
     below = (images + 1 - 2 / width) * off_identity

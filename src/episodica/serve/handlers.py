@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 
-from torch import Tensor
+import numpy as np
 
 from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.recogniser import Recogniser
@@ -21,7 +21,7 @@ def classify(
     """By the classes of the support images or, where there are none, by those that the model knows."""
     recogniser = snapshot.recogniser
 
-    def embedded(uploads: Sequence[Upload]) -> Tensor:
+    def embedded(uploads: Sequence[Upload]) -> np.ndarray:
         return embed_each(recogniser, reader.pixels(uploads, recogniser.image_size, deadline), deadline)
 
     if not support and not recogniser.names:
@@ -50,12 +50,12 @@ def classify(
     return Classified(state=snapshot.state.id, answers=answers)
 
 
-def _among(uploads: Sequence[Upload], examples: Tensor, vector: Tensor) -> Nearest:
+def _among(uploads: Sequence[Upload], examples: np.ndarray, vector: np.ndarray) -> Nearest:
     place, distance = _closest(examples, vector)
     return Nearest(image=uploads[place].name, index=uploads[place].index, distance=distance)
 
 
-def _stored(snapshot: Snapshot, name: str, vector: Tensor, deadline: Deadline) -> Nearest | None:
+def _stored(snapshot: Snapshot, name: str, vector: np.ndarray, deadline: Deadline) -> Nearest | None:
     stored = next(stored for stored in snapshot.state.classes if stored.name == name)
     if not stored.images:
         return None
@@ -63,8 +63,8 @@ def _stored(snapshot: Snapshot, name: str, vector: Tensor, deadline: Deadline) -
     return Nearest(image=address(stored.images[place]), index=None, distance=distance)
 
 
-def _closest(examples: Tensor, vector: Tensor) -> tuple[int, float]:
-    distances = (examples - vector).square().sum(-1).sqrt()
+def _closest(examples: np.ndarray, vector: np.ndarray) -> tuple[int, float]:
+    distances = np.linalg.norm(examples - vector, axis=-1)
     return int(distances.argmin()), float(distances.min())
 
 
@@ -99,7 +99,7 @@ def remember(
         way_out = "take another name" if kinds[name] != "remembered" else "take another name, or replace it"
         raise Refusal(HTTPStatus.CONFLICT, f"there is a class of this name: {way_out}", "name")
 
-    def embedded(recogniser: Recogniser, images: Tensor) -> Tensor:
+    def embedded(recogniser: Recogniser, images: np.ndarray) -> np.ndarray:
         vectors = embed_each(recogniser, images, deadline)
         deadline.check()  # for the last time before anything is written
         return vectors

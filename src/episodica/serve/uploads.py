@@ -10,8 +10,7 @@ from http import HTTPStatus
 from pathlib import PurePosixPath
 from typing import BinaryIO
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from episodica.classifier.class_names import class_name
 from episodica.classifier.images import stack_squares
@@ -92,8 +91,8 @@ class UploadReader:
     limits: Limits
     decoder: DecodingProcess
 
-    def pixels(self, uploads: Sequence[Upload], size: int, deadline: Deadline) -> Tensor:
-        """uint8 [M, 3, size, size]"""
+    def pixels(self, uploads: Sequence[Upload], size: int, deadline: Deadline) -> np.ndarray:
+        """uint8 [M, size, size, 3]"""
         squares = []
         for upload in uploads:
             deadline.check()
@@ -103,7 +102,7 @@ class UploadReader:
                 )
             except Unreadable as error:
                 raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, str(error), upload.field, upload.index) from None
-            squares.append(torch.from_numpy(square).permute(2, 0, 1))
+            squares.append(square)
         return stack_squares(squares, size)
 
     def _encoded(self, upload: Upload) -> bytes:

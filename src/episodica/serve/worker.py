@@ -7,8 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from typing import TypeVar
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from episodica.classifier.images import pixels
 from episodica.classifier.model_folder import ModelFolder
@@ -28,7 +27,7 @@ class Snapshot:
 
     def __init__(self, state: ModelState, pictures: dict[str, bytes]) -> None:
         self.state, self.pictures, self.recogniser = state, pictures, state.recogniser()
-        self._vectors: dict[str, Tensor] = {}  # by the digest of the image
+        self._vectors: dict[str, np.ndarray] = {}  # by the digest of the image
 
     @classmethod
     def of(cls, folder: ModelFolder) -> "Snapshot":
@@ -42,7 +41,7 @@ class Snapshot:
                 if folder.state().id == state.id:
                     raise
 
-    def vectors(self, stored: StoredClass, deadline: Deadline) -> Tensor:
+    def vectors(self, stored: StoredClass, deadline: Deadline) -> np.ndarray:
         """The embeddings of a class's images, computed when they are first asked for. [K, D]
 
         Each is kept: a request that runs out of time leaves less to do for the next one.
@@ -51,17 +50,17 @@ class Snapshot:
             if digest not in self._vectors:
                 square = pixels(self.pictures[digest], self.recogniser.image_size)
                 self._vectors[digest] = embed_each(self.recogniser, square[None], deadline)
-        return torch.cat([self._vectors[digest] for digest in stored.images])
+        return np.concatenate([self._vectors[digest] for digest in stored.images])
 
 
-def embed_each(recogniser: Recogniser, images: Tensor, deadline: Deadline) -> Tensor:
+def embed_each(recogniser: Recogniser, images: np.ndarray, deadline: Deadline) -> np.ndarray:
     """One image at a time: convolutions of a larger batch may round differently, and then the answer to an image would
-    depend on what else was asked. [M, 3, S, S] -> [M, D]"""
+    depend on what else was asked. [M, S, S, 3] -> [M, D]"""
     vectors = []
     for image in images:
         deadline.check()
         vectors.append(recogniser.embed(image[None]))
-    return torch.cat(vectors)
+    return np.concatenate(vectors)
 
 
 class ModelWorker:

@@ -141,11 +141,12 @@ def test_the_estimator_takes_it_with_every_call():
     assert model.score([image for c in NAMES for image in images[c]], [c for c in NAMES for _ in images[c]]) > 0.9
 
 
-def embedded(noise: float) -> dict[str, Tensor]:
+def embedded(noise: float) -> dict[str, np.ndarray]:
     g = generator("embedded", int(10 * noise))
     centres = torch.eye(12)[:9]
     return {
-        c: points(centre + noise * torch.randn(8, 12, generator=g)) for c, centre in zip(NAMES, centres, strict=True)
+        c: points((centre + noise * torch.randn(8, 12, generator=g)).numpy())
+        for c, centre in zip(NAMES, centres, strict=True)
     }
 
 
@@ -164,7 +165,7 @@ def test_better_is_better_in_both_and_beyond_chance():
 
 
 def test_intervals_are_those_of_paired_answers():
-    before, after = torch.tensor([1, 0, 0, 0, 1, 0]), torch.tensor([1, 1, 1, 0, 1, 1])
+    before, after = np.array([1, 0, 0, 0, 1, 0]), np.array([1, 1, 1, 0, 1, 1])
     found = Paired.of(before, after)
     gains = np.array([0, 1, 1, 0, 0, 1])
     assert found.interval == pytest.approx(1.96 * gains.std(ddof=1) / 6**0.5)

@@ -7,7 +7,6 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -40,7 +39,7 @@ def knowledge(folder: ModelFolder) -> tuple[object, ...]:
 
 def answers(folder: ModelFolder, names: Sequence[str] = "abcdef") -> list[object]:
     recogniser = folder.state().recogniser()
-    asked = torch.from_numpy(np.stack([pictures(name, PER_CLASS + 1)[-1] for name in names])).permute(0, 3, 1, 2)
+    asked = np.stack([pictures(name, PER_CLASS + 1)[-1] for name in names])
     return list(recogniser.answers(recogniser.embed(asked)))
 
 
@@ -127,7 +126,7 @@ def test_support_and_the_rate_of_the_unknown(folder):
     teach(folder, {name: pictures(name, 12) for name in "abcd"})
     recogniser = folder.state().recogniser()
     assert isinstance(recogniser, ExactRecogniser)
-    vectors = recogniser.embed(torch.from_numpy(np.stack(pictures("e") + pictures("f"))).permute(0, 3, 1, 2))
+    vectors = recogniser.embed(np.stack(pictures("e") + pictures("f")))
     few = recogniser.only({"e": vectors[:2], "f": vectors[6:8]})
     assert [answer.best for answer in few.answers(vectors)] == ["e"] * 6 + ["f"] * 6
     loose, strict = (few.rejecting(rate).strange(vectors).limits[0] for rate in (0.01, 0.5))

@@ -84,11 +84,11 @@ def test_what_is_exported_answers_as_the_recogniser_does(
         record = state.record.model_copy(update={"calibration": unlike})
         folder.commit(TrainedState("", record, state.weights, state.prototypes))
     what, recogniser = export.exportable(folder.path), folder.state().recogniser()
-    images = torch.randint(256, (3, 2, 3, SIZE, SIZE), dtype=torch.uint8, generator=generator("support"))
-    asked = torch.randint(256, (4, 3, SIZE, SIZE), dtype=torch.uint8, generator=generator("asked"))
-    few_shot = recogniser.only({str(i): recogniser.embed(group) for i, group in enumerate(images)})
-    expected = [list(answer.scores.values()) for answer in few_shot.answers(recogniser.embed(asked))]
-    found = FewShot(what.encoder(), what.temperature)(images / 255, asked / 255)
+    images = torch.randint(256, (3, 2, SIZE, SIZE, 3), dtype=torch.uint8, generator=generator("support"))
+    asked = torch.randint(256, (4, SIZE, SIZE, 3), dtype=torch.uint8, generator=generator("asked"))
+    few_shot = recogniser.only({str(i): recogniser.embed(group) for i, group in enumerate(images.numpy())})
+    expected = [list(answer.scores.values()) for answer in few_shot.answers(recogniser.embed(asked.numpy()))]
+    found = FewShot(what.encoder(), what.temperature)(images.movedim(-1, -3) / 255, asked.movedim(-1, -3) / 255)
     np.testing.assert_allclose(found.numpy(), expected, atol=1e-4)
 
 

@@ -80,7 +80,7 @@ def test_labels_come_back_in_their_type_and_classes_sorted(labels, new, train):
 
 def test_probabilities_follow_the_sorted_labels_and_not_the_names(fitted, train):
     images = train[0]
-    answers = fitted.state_.recogniser().answers(torch.from_numpy(fitted.transform(images)))
+    answers = fitted.state_.recogniser().answers(fitted.transform(images))
     probabilities = fitted.predict_proba(images)
     for row, answer in zip(probabilities, answers, strict=True):
         assert row == pytest.approx([answer.scores[str(label)] for label in (4, 30, 100)])

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -32,7 +31,7 @@ def folder(tmp_path: Path) -> ModelFolder:
 def add(folder: ModelFolder, name: str, images: list[np.ndarray], **draft) -> ModelState:
     def edit(state: ModelState) -> tuple[ModelState, Draft] | None:
         assert isinstance(state, ExactState)
-        squares = torch.from_numpy(np.stack(images)).permute(0, 3, 1, 2)
+        squares = np.stack(images)
         found = points(state.recogniser().embed(squares))
         known = class_of_points(state.statistics)
         new = [i for i, point in enumerate(found) if point.numpy().tobytes() not in known]
@@ -87,7 +86,7 @@ def test_every_change_is_undone_to_the_last_bit(tmp_path_factory: pytest.TempPat
             ids.append(state.id)
         assert isinstance(state, ExactState)
         oracle = Statistics.of(state.statistics.classes, state.statistics.width)
-        assert torch.equal(state.statistics.scatter, oracle.scatter)
+        assert np.array_equal(state.statistics.scatter, oracle.scatter)
         assert sorted(state.record.names) == list(state.statistics.names)
     for id in reversed(ids[:-1]):
         undone = folder.undo()

@@ -127,8 +127,8 @@ def test_a_merged_class_neither_trains_on_held_out_images_nor_doubles_exemplars(
     vault = ModelFolder(model).vault
     for stored in state.classes:
         rows = session_data.new[session_data.names.index(stored.name)]
-        trained = [pixels(session_data.images[row], 16).numpy().tobytes() for row in rows]
-        aside = {square.numpy().tobytes() for square in vault.load(stored.held_out, 16)}
+        trained = [pixels(session_data.images[row], 16).tobytes() for row in rows]
+        aside = {square.tobytes() for square in vault.load(stored.held_out, 16)}
         assert len(aside) == 2
         assert not aside & set(trained)
         assert len(set(trained)) == len(trained) == 6 + 4

@@ -48,13 +48,15 @@ def test_evaluation_gives_the_answers_of_the_classifier(whitened):
     images, classes = embeddings(30, "seen"), torch.arange(6).repeat(5)
     whitened.sum_up(images, classes)
     support, query = embeddings(6, "support"), embeddings(5, "query")
-    known = Statistics.of({str(c): points(images[classes == c]) for c in range(6)}, WIDTH)
+    known = Statistics.of({str(c): points(images[classes == c].numpy()) for c in range(6)}, WIDTH)
     model = ExactClassifier.for_other_classes(known)
-    expected = model.with_classes({"a": points(support[:3]), "b": points(support[3:])}).cosines(points(query))
+    expected = model.with_classes({"a": points(support[:3].numpy()), "b": points(support[3:].numpy())}).cosines(
+        points(query.numpy())
+    )
     evaluated = whitened.for_evaluation()
     embed = lambda vectors: evaluated.embed(vectors[:, :, None, None])  # noqa: E731
     episode = Embedded(embed(support).view(1, 2, 3, WIDTH), embed(query)[None])
-    torch.testing.assert_close(evaluated.classify(episode)[0] * whitened.temperature, expected)
+    torch.testing.assert_close(evaluated.classify(episode)[0] * whitened.temperature, torch.from_numpy(expected))
 
 
 def test_in_training_and_where_nothing_was_seen_it_is_the_nearest_mean_by_cosine(whitened):

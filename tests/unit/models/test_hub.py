@@ -115,7 +115,7 @@ def test_the_size_is_what_the_processor_leaves(processor, size, write):
 
 def test_images_of_any_size_are_embedded(write):
     found = backbone(write("dinov2"))
-    encoder = ImageEncoder(found, threads=1)
+    encoder = ImageEncoder.of(found, threads=1)
     assert (encoder.engine, encoder.size) == ("torch", SIZE)
     photo = torch.randint(256, (50, 70, 3), generator=generator("photo"), dtype=torch.uint8).numpy()
     assert encoder.embed([photo]).vectors.shape == (1, WIDTH)

@@ -25,6 +25,7 @@ from episodica.files.cache_folder import cache_folder
 from episodica.files.digest import digest_of
 from episodica.files.door import Folder, Refused
 from episodica.files.lock import locked
+from episodica.files.sealed import find_sealed, seal
 
 SOURCES = tuple(
     Path(__file__).with_name(name) for name in ("first_block.cpp", "later_block.cpp", "winograd.cpp", "vectors.h")
@@ -32,6 +33,7 @@ SOURCES = tuple(
 # Predictive commoning would carry pixels from one step of a loop to the next, in registers that the sums need.
 FLAGS = ("-std=c++17", "-O3", "-march=native", "-fno-predictive-commoning", "-fopenmp", "-fPIC", "-shared")
 TRIAL = Path(__file__).with_name("trial.py")
+ENDING = ".so"
 MOST = 2**26  # bytes of a library, which has some ten thousand
 PATIENCE = 120  # seconds for a build, which takes one or two
 
@@ -76,16 +78,13 @@ def _built_once(key: str, folder: Folder) -> ctypes.CDLL:
 
 
 def _found(key: str, folder: Folder) -> ctypes.CDLL | None:
-    """What an earlier start has built, where it is whole and ours; what is not, is removed."""
-    for name in folder.files(f"{key}-*.so"):
-        try:
-            with folder.open_own(name) as file:
-                if name == _named(key, file.read(MOST)):
-                    return ctypes.CDLL(str(folder.path / name))
-        except (Refused, OSError):  # another's, or of no use here
-            pass
-        folder.remove(name)
-    return None
+    """What an earlier start has built, where it is whole and ours and of use here; what is not, is removed."""
+    found = find_sealed(folder, key, ENDING, MOST)
+    try:
+        return ctypes.CDLL(str(folder.path / found.name)) if found else None
+    except OSError:
+        folder.remove(found.name)
+        return None
 
 
 def _built(key: str, folder: Folder) -> ctypes.CDLL:
@@ -94,19 +93,15 @@ def _built(key: str, folder: Folder) -> ctypes.CDLL:
             new = Path(aside, "new.so")
             _run_compiler(*FLAGS, *(str(source) for source in SOURCES if source.suffix == ".cpp"), "-o", str(new))
             _try(new)
-            code = new.read_bytes()
-        folder.write_bytes(_named(key, code), code, 0o700)
+            sealed = seal(key, new.read_bytes(), ENDING)
+        folder.write_bytes(*sealed, 0o700)
     except OSError as error:
         raise CannotBuild(f"the kernels cannot be written to {folder}: {error.strerror or error}") from None
-    path = folder.path / _named(key, code)
+    path = folder.path / sealed.name
     try:
         return ctypes.CDLL(str(path))
     except OSError as error:
         raise CannotBuild(f"the kernels {path} cannot be loaded: {error}") from None
-
-
-def _named(key: str, code: bytes) -> str:
-    return f"{key}-{digest_of(code)}.so"
 
 
 def _try(path: Path) -> None:
