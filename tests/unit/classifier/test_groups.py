@@ -113,9 +113,9 @@ def test_a_model_tells_images_of_unknown_classes_apart(known: int) -> None:
     """Four classes that it does not know, whatever it knows."""
     generator = torch.Generator().manual_seed(0)
     centres = torch.randn(12, 64, generator=generator)
-    images = centres[:, None] + 0.5 * torch.randn(12, 10, 64, generator=generator)
+    images = (centres[:, None] + 0.5 * torch.randn(12, 10, 64, generator=generator)).numpy()
     statistics = Statistics.of({str(i): points(images[i]) for i in range(known)}, 64)
     recogniser = ExactRecogniser(None, statistics)  # type: ignore[arg-type]
-    labels = group(*recogniser.places(images[8:].flatten(0, 1)))
+    labels = group(*recogniser.places(images[8:].reshape(-1, 64)))
     assert sorted(set(labels.tolist())) == [1, 2, 3, 4]
     assert all(len(set(of_class.tolist())) == 1 for of_class in labels.reshape(4, 10))

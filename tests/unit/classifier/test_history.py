@@ -34,7 +34,7 @@ def add(folder: ModelFolder, name: str, images: list[np.ndarray], **draft) -> Mo
         squares = np.stack(images)
         found = points(state.recogniser().embed(squares))
         known = class_of_points(state.statistics)
-        new = [i for i, point in enumerate(found) if point.numpy().tobytes() not in known]
+        new = [i for i, point in enumerate(found) if point.tobytes() not in known]
         if not new:
             return None
         digests = [folder.vault.put(squares[i]) for i in new]
