@@ -47,7 +47,7 @@ class Recogniser(ABC):
     def embed(self, images: np.ndarray) -> np.ndarray:
         """uint8 [M, S, S, 3] -> [M, D]"""
 
-    def comparable(self, vectors: Tensor) -> Tensor:
+    def comparable(self, vectors: np.ndarray) -> np.ndarray:
         """Embeddings whose distance says how unlike two images are. [M, D]"""
         return vectors
 
