@@ -28,15 +28,15 @@ def adding(state: ExactState, name: str, new: np.ndarray, digests: Sequence[str]
     return _changed(state, state.statistics.add(name, new), _replaced(state.classes, name, more), kept)
 
 
-def removing(state: ExactState, gone: Mapping[str, np.ndarray], digests: Iterable[str] = ()) -> ExactState:
+def removing(state: ExactState, gone: Mapping[str, Iterable[np.ndarray]], digests: Iterable[str] = ()) -> ExactState:
     """Without some images, by the points that are theirs in each class; a class without images is gone.
 
     Images that are kept go with their points; `digests` are of those of which the state does not say which it is.
     """
     kept, others = state.kept or {}, set(digests)
     statistics, classes = state.statistics, state.classes
-    for name, points in gone.items():
-        stored = _find(state, name)
+    for name, of_class in gone.items():
+        points, stored = np.unique(np.stack([*of_class]), axis=0), _find(state, name)
         assert stored is not None
         lines = {point.tobytes() for point in points}
         rest = tuple(
@@ -91,17 +91,19 @@ def joining(state: ExactState, other: ExactState) -> ExactState:
 
 def points_of_images(
     state: ExactState, digests: Iterable[str], embed: Callable[[str], np.ndarray]
-) -> dict[str, np.ndarray]:
-    """The points of images that are kept, by the class that they are in. Where the state does not say which they are,
-    they are `embed`ed and looked for. int16 [n, D]"""
+) -> dict[str, dict[str, np.ndarray]]:
+    """The point of each image that is kept, by the class that it is in and its digest. Where the state does not say
+    which it is, it is `embed`ed and looked for. int16 [D]"""
     wanted, kept = set(digests), state.kept or {}
-    found: dict[str, np.ndarray] = {}
-    for stored in state.classes:
-        here = [d for d in stored.images if d in wanted]
-        points = [kept[d] if d in kept else _nearest(state.statistics.classes[stored.name], embed(d)) for d in here]
-        if points:
-            found[stored.name] = np.unique(np.stack(points), axis=0)
-    return found
+
+    def point(of_class: np.ndarray, digest: str) -> np.ndarray:
+        return kept[digest] if digest in kept else _nearest(of_class, embed(digest))
+
+    found = {
+        stored.name: {d: point(state.statistics.classes[stored.name], d) for d in stored.images if d in wanted}
+        for stored in state.classes
+    }
+    return {name: of_class for name, of_class in found.items() if of_class}
 
 
 def _nearest(of_class: np.ndarray, point: np.ndarray) -> np.ndarray:

@@ -119,17 +119,17 @@ class ModelFolder:
 
     @contextmanager
     def _locked(self, wait: bool) -> Iterator[None]:
-        if self.path.exists() and not self.exists:
-            self._require_own()
+        self.require_free_or_model()
         busy = f"another process is changing {self.path}: try again when it is done, or choose to wait for it"
         with locked(self.folder, busy=None if wait else busy, unwritable="choose a folder that you may write to"):
             yield
 
-    def _require_own(self) -> None:
-        """Without a model, what has our names is ours only beside the lock that we take first.
-
-        A first call that was killed leaves them, and perhaps a part of its `model.json`.
+    def require_free_or_model(self) -> None:
+        """Refuse a folder of something else. Without a model, what has our names is ours only beside the lock that we
+        take first. A first call that was killed leaves them, and perhaps a part of its `model.json`.
         """
+        if self.exists or not self.path.exists():
+            return
         names = [entry.name for entry in self.folder.entries()] if self.path.is_dir() else ["a file"]
         foreign = [name for name in names if LOCK not in names or not (name in OWN or is_part(name))]
         if foreign:

@@ -1,45 +1,37 @@
 """`episodica serve`: a model behind HTTP, and the page that uses it. Needs the extra `web`."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from pathlib import Path as FilePath
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import FastAPI, File, Form, Path, Query, Request, Response, UploadFile
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, JSONResponse
-from starlette.exceptions import HTTPException
+from fastapi import FastAPI, File, Form, Header, Path, Query, Response, UploadFile
+from fastapi.responses import FileResponse
 
 from episodica.classifier.class_names import class_name
 from episodica.classifier.model_folder import ModelFolder
+from episodica.classifier.state import ModelState
 from episodica.data.decoding_process import DecodingProcess
-from episodica.serve import handlers
+from episodica.serve import changes, handlers
+from episodica.serve.changes import Addition, IfKnown
+from episodica.serve.description import history, model_info
 from episodica.serve.limits import BodyLimit, Limits
-from episodica.serve.messages import Classified, ClassList, ErrorMessage, Health
+from episodica.serve.messages import Changed, Classified, ClassList, Health, History, KeptImages, ModelInfo
+from episodica.serve.orders import Asked, ImagesToMove, ImagesToRemove, NewName, ToUndo, Who
 from episodica.serve.pages import ADDRESSES
+from episodica.serve.pictures import thumbnail
+from episodica.serve.refusals import BODY, CHANGE, add_refusals, possible
 from episodica.serve.uploads import Refusal, Upload, UploadReader, check_count, checked_name, shown_name
 from episodica.serve.worker import ModelWorker
 from episodica.web.guard import App, Guard
 from episodica.web.pages import MEDIA_TYPES
 
-ERRORS: dict[int | str, dict[str, Any]] = {
-    400: {"model": ErrorMessage, "description": "not a form that can be read"},
-    408: {"model": ErrorMessage, "description": "the request did not arrive in time"},
-    413: {"model": ErrorMessage, "description": "too many bytes, images or too much work"},
-    422: {"model": ErrorMessage, "description": "a file that is no image, or a name that cannot be"},
-    503: {"model": ErrorMessage, "description": "too many requests at once, or a damaged model"},
-}
-CONFLICT: dict[int | str, dict[str, Any]] = {
-    409: {"model": ErrorMessage, "description": "in the way of another change"}
-}
-MISSING: dict[int | str, dict[str, Any]] = {
-    404: {"model": ErrorMessage, "description": "there is nothing of this name"}
-}
-
 Images = Annotated[list[UploadFile], File(description="JPEG, PNG, WebP, BMP, GIF or TIFF")]
 Support = Annotated[list[UploadFile], File(description="one or a few images of each class", default_factory=list)]
 SupportClass = Annotated[list[str], Form(description="the class name of each support image", default_factory=list)]
+Batch = Annotated[str | None, Form(max_length=64, description="requests of one batch are one line of the history")]
 
 
 def guarded(
@@ -48,14 +40,20 @@ def guarded(
     token: str | None = None,
     limits: Limits | None = None,
     decoder: DecodingProcess | None = None,
+    first: ModelState | None = None,
 ) -> App:
-    """The application as it is served: the guard first, so that strangers cannot even send much."""
+    """The application as it is served: the guard first, so that strangers cannot even send much.
+
+    `first` is the model as long as there is no folder: it is made with the first class.
+    """
     limits = limits or Limits()
-    return Guard(BodyLimit(application(folder, limits, decoder or DecodingProcess()), limits), host, token)
+    return Guard(BodyLimit(application(folder, limits, decoder or DecodingProcess(), first), limits), host, token)
 
 
-def application(folder: ModelFolder, limits: Limits, decoder: DecodingProcess) -> FastAPI:
-    worker, reader = ModelWorker(folder, limits), UploadReader(limits, decoder)
+def application(
+    folder: ModelFolder, limits: Limits, decoder: DecodingProcess, first: ModelState | None = None
+) -> FastAPI:
+    worker, reader = ModelWorker(folder, limits, first), UploadReader(limits, decoder)
 
     @asynccontextmanager
     async def until_closed(app: FastAPI) -> AsyncIterator[None]:
@@ -71,7 +69,16 @@ def application(folder: ModelFolder, limits: Limits, decoder: DecodingProcess) -
         lifespan=until_closed,
     )
 
-    @app.post("/classify", responses={**ERRORS})
+    @app.get("/model", responses={304: {"description": "nothing has changed"}, **possible(422, 503)})
+    async def model(response: Response, if_none_match: Annotated[str | None, Header()] = None) -> ModelInfo:
+        """What the model is, knows and can do. Asked with the `ETag` of the last answer, it is cheap."""
+        if if_none_match == f'"{worker.version()}"':
+            return Response(status_code=HTTPStatus.NOT_MODIFIED)  # type: ignore[return-value]
+        found = await worker.ask(lambda now, end: model_info(now, worker.version(), None, limits))
+        response.headers["etag"] = f'"{found.version}"'
+        return found
+
+    @app.post("/classify", responses=possible(*BODY))
     async def classify(images: Images, support: Support, support_class: SupportClass) -> Classified:
         """Recognise images by the classes of the model or, where support images come with them, by theirs.
 
@@ -85,40 +92,93 @@ def application(folder: ModelFolder, limits: Limits, decoder: DecodingProcess) -
         for i, (name, upload) in enumerate(zip(support_class, uploads(support, "support"), strict=True)):
             grouped.setdefault(checked_name(name, limits, "support_class", i), []).append(upload)
         asked = uploads(images, "images")
-        return await worker.ask(lambda now, end: handlers.classify(now, asked, grouped, reader, end))
+        return await worker.ask(lambda now, end: handlers.classify(now, worker.questions, asked, grouped, reader, end))
 
-    @app.get("/classes", responses={503: ERRORS[503]})
+    @app.get("/classes", responses=possible(503))
     async def classes() -> ClassList:
         """The classes that the model knows."""
-        return await worker.ask(lambda now, end: handlers.class_list(now.state))
+        return await worker.ask(lambda now, end: handlers.class_list(now))
 
-    @app.post("/classes", responses={**ERRORS, **CONFLICT})
+    @app.post("/classes", responses=possible(*CHANGE))
     async def add_class(
-        name: Annotated[str, Form()], images: Images, replace: Annotated[bool, Form()] = False
-    ) -> ClassList:
-        """Remember a class from one or a few images; the images are kept in the model."""
+        name: Annotated[str, Form()], images: Images, who: Who, replace: Annotated[bool, Form()] = False
+    ) -> Changed:
+        """Remember a class from one or a few images, all of them or none; the images are kept in the model."""
         check_count(len(images), limits, "images")
         called, given = checked_name(name, limits, "name"), uploads(images, "images")
         return await worker.ask(
-            lambda now, end: handlers.remember(now, worker.folder, called, given, replace, reader, end)
+            lambda now, end: changes.remember(now, worker, called, given, replace, who, reader, end)
         )
 
-    @app.delete("/classes", responses={422: ERRORS[422], 503: ERRORS[503], **CONFLICT, **MISSING})
-    async def remove_class(name: Annotated[str, Query()]) -> ClassList:
-        """Forget a class with its images, for good."""
-        return await worker.ask(lambda now, end: handlers.forget(now, worker.folder, class_name(name)))
+    @app.post("/classes/rename", responses=possible(*CHANGE))
+    async def rename_class(order: NewName, who: Who) -> Changed:
+        """Give a class another name, or put it together with the class that has it."""
+        name, to = class_name(order.name), checked_name(order.to, limits, "to")
+        return await worker.ask(lambda now, end: changes.rename(now, worker, name, to, order.merge, who, order.asked))
+
+    @app.delete("/classes", responses=possible(404, 409, 422, 503))
+    async def remove_class(name: Annotated[str, Query()], who: Who) -> Changed:
+        """Forget a class with its images, for good: also from the history."""
+        return await worker.ask(lambda now, end: changes.forget(now, worker, class_name(name), who))
+
+    @app.get("/images", responses=possible(404, 422, 503))
+    async def images_of_class(name: Annotated[str, Query(alias="class")]) -> KeptImages:
+        """The images that are kept of a class."""
+        return await worker.ask(lambda now, end: handlers.kept_images(now, class_name(name)))
+
+    @app.post("/images", responses=possible(*CHANGE))
+    async def add_images(
+        name: Annotated[str, Form(alias="class")],
+        images: Images,
+        who: Who,
+        if_known: Annotated[IfKnown, Form(description="what to do with an image of another class")] = "leave",
+        what: Annotated[changes.WhatAdded, Form(description="what the history calls it")] = "add",
+        batch: Batch = None,
+        asked: Annotated[Asked, Form()] = [],  # noqa: B006 - FastAPI copies it
+    ) -> Changed:
+        """Add images to a class, new or known. Each has a result; those that are no images do not stop the others."""
+        check_count(len(images), limits, "images")
+        called = checked_name(name, limits, "class")
+        wish = Addition(called, uploads(images, "images"), if_known, what, batch, asked)
+        return await worker.ask(lambda now, end: changes.add(now, worker, wish, who, reader, end))
+
+    @app.post("/images/remove", responses=possible(*CHANGE))
+    async def remove_images(order: ImagesToRemove, who: Who) -> Changed:
+        """Take single images out of their classes."""
+        return await worker.ask(lambda now, end: changes.remove(now, worker, order.digests, who, order.asked))
+
+    @app.post("/images/move", responses=possible(*CHANGE))
+    async def move_images(order: ImagesToMove, who: Who) -> Changed:
+        """Put single images into another class, new or known."""
+        name = checked_name(order.name, limits, "class")
+        return await worker.ask(lambda now, end: changes.move(now, worker, order.digests, name, who, order.asked))
 
     @app.get(
         "/images/{digest}",
         response_class=Response,
-        responses={200: {"content": {"image/png": {}}}, 422: ERRORS[422], 503: ERRORS[503], **MISSING},
+        responses={200: {"content": {"image/png": {}, "image/jpeg": {}}}, **possible(404, 422, 503)},
     )
-    async def image(digest: Annotated[str, Path(pattern="^[0-9a-f]{32}$")]) -> Response:
+    async def image(
+        digest: Annotated[str, Path(pattern="^[0-9a-f]{32}$")],
+        side: Annotated[int | None, Query(ge=16, le=256, description="of a small JPEG instead")] = None,
+    ) -> Response:
         """An image of a class, as the model keeps it."""
-        data = await worker.ask(lambda now, end: now.pictures.get(digest))
+        data = await worker.ask(lambda now, end: now.picture(digest))
         if data is None:
             raise Refusal(HTTPStatus.NOT_FOUND, "there is no such image")
-        return Response(data, media_type="image/png")
+        if side is None:
+            return Response(data, media_type="image/png")
+        return Response(await asyncio.to_thread(thumbnail, data, side), media_type="image/jpeg")
+
+    @app.get("/history", responses=possible(503))
+    async def changes_so_far() -> History:
+        """What was changed, by whom and when; the newest first."""
+        return await worker.ask(lambda now, end: history(now, worker.version()))
+
+    @app.post("/history/undo", responses=possible(*CHANGE))
+    async def undo(order: ToUndo, who: Who) -> Changed:
+        """Undo the last change, if it is the one that the client means."""
+        return await worker.ask(lambda now, end: changes.undo(now, worker, order.number, who))
 
     @app.get("/health")
     async def health() -> Health:
@@ -126,7 +186,7 @@ def application(folder: ModelFolder, limits: Limits, decoder: DecodingProcess) -
         return Health()
 
     _add_pages(app)
-    _add_refusals(app)
+    add_refusals(app)
     return app
 
 
@@ -141,29 +201,3 @@ def _add_pages(app: FastAPI) -> None:
 
     for path, file in ADDRESSES.items():
         add(path, file)
-
-
-def _add_refusals(app: FastAPI) -> None:
-    """Every refusal has the same form, and none repeats what was sent."""
-
-    @app.exception_handler(Refusal)
-    async def refused(request: Request, error: Refusal) -> JSONResponse:
-        return _error_response(error.status, error.sentence, error.field, error.index)
-
-    @app.exception_handler(HTTPException)
-    async def not_http(request: Request, error: HTTPException) -> JSONResponse:
-        return _error_response(error.status_code, str(error.detail), headers=error.headers)
-
-    @app.exception_handler(RequestValidationError)
-    async def not_valid(request: Request, error: RequestValidationError) -> JSONResponse:
-        first = error.errors()[0]
-        _, field, *place = (*first["loc"], None)
-        sentence = f"{field or 'the form'}: {first['msg'].lower()}"
-        index = place[0] if place and isinstance(place[0], int) else None
-        return _error_response(HTTPStatus.UNPROCESSABLE_ENTITY, sentence, str(field) if field else None, index)
-
-
-def _error_response(
-    status: int, detail: str, field: str | None = None, index: int | None = None, headers: Any = None
-) -> JSONResponse:
-    return JSONResponse(ErrorMessage(detail=detail, field=field, index=index).model_dump(), status, headers)

@@ -30,6 +30,12 @@ class Recognised(Answered):
     """the probability of each class"""
     nearest: Nearest | None
     """the image of the likeliest class that is most like it"""
+    strangeness: float | None = None
+    """how little it is like its likeliest class"""
+    limit: float | None = None
+    """the strangeness beyond which it is unknown; null where nothing is"""
+    asked: str
+    """a name for the image as it was sent, by which later requests can refer to it"""
 
 
 class Classified(Answered):
@@ -38,19 +44,170 @@ class Classified(Answered):
     answers: list[Recognised]
 
 
+class Accuracy(Answered):
+    """Of images that were asked for as if they had never come."""
+
+    value: float
+    low: float
+    """of the 95 % interval"""
+    high: float
+    images: int
+
+
 class ClassInfo(Answered):
     name: str
     images: int
     """that are kept of it"""
+    known_from: int
+    """images"""
     learned: bool
-    """by training, or remembered from a few images"""
+    """by a call to learn, or remembered from a few images"""
     example: str | None
     """the address of one of its images"""
+    accuracy: float | None = None
+    """of its images, each asked for as if it had never come"""
+
+
+class EncoderInfo(Answered):
+    name: str
+    origin: str | None
+    """where its weights come from; null where they were trained for this model"""
+    image_size: int
+
+
+class Sizes(Answered):
+    """How much a request may bring."""
+
+    images: int
+    body_bytes: int
+    image_bytes: int
+    name_length: int
+    asked: int
+
+
+class JobInfo(Answered):
+    what: Literal["adapt"]
+    state: Literal["running", "done", "stopped", "failed"]
+    stage: str
+    done: int
+    total: int | None
+    seconds_left: float | None
+    result: str | None
+    """what came of it, in a sentence"""
+    who: str
+    started: str
+
+
+class Job(Answered):
+    job: JobInfo | None
+
+
+class ModelInfo(Answered):
+    name: str
+    kind: Literal["exact", "trained"]
+    new: bool
+    """there is no folder yet: it is made with the first class"""
+    notice: str | None
+    encoder: EncoderInfo
+    can: dict[str, bool]
+    cannot: dict[str, str]
+    """why not, in a sentence"""
+    state: str
+    version: str
+    """changes whenever anything of this answer does"""
+    keeps: int | None
+    """images of each class at most; null: all"""
+    accuracy: Accuracy | None
+    classes: list[ClassInfo]
+    undo: int | None
+    """the number of the change that can be undone next"""
+    job: JobInfo | None
+    limits: Sizes
 
 
 class ClassList(Answered):
     state: str
     classes: list[ClassInfo]
+
+
+class ChangeInfo(Answered):
+    number: int
+    what: str
+    classes: list[str]
+    into: str | None
+    """the class that images or classes went to"""
+    images: int
+    who: str
+    when: str
+    before: str | None = Field(serialization_alias="from")
+    """the state that was changed"""
+    after: str = Field(serialization_alias="to")
+    """the state that came of it"""
+    undone: bool
+
+
+class FileResult(Answered):
+    image: str
+    """the file name it came with"""
+    status: Literal["taken", "bad", "duplicate", "moved"]
+    digest: str | None
+    """of the image as the model keeps it"""
+    why: str | None
+    duplicate_of: str | None
+    """the class that it was in already"""
+
+
+class BeforeAfter(Answered):
+    before: Accuracy | None
+    after: Accuracy | None
+
+
+class ShortAnswer(Answered):
+    best: str | None = Field(serialization_alias="class")
+    probability: float
+    unknown: bool
+
+
+class OtherAnswer(Answered):
+    """To an image that was asked about, and is answered differently now."""
+
+    asked: str
+    before: ShortAnswer
+    after: ShortAnswer
+
+
+class Changed(ClassList):
+    """The model after a change."""
+
+    version: str
+    change: ChangeInfo | None
+    """null where nothing was changed"""
+    accuracy: BeforeAfter
+    answers: list[OtherAnswer]
+    files: list[FileResult]
+
+
+class History(Answered):
+    state: str
+    version: str
+    undo: int | None
+    changes: list[ChangeInfo]
+    """the newest first"""
+
+
+class KeptImage(Answered):
+    image: str
+    """its address"""
+    digest: str
+    answer: str | None
+    """the class that is answered where the image is left out; null where it was not asked"""
+
+
+class KeptImages(Answered):
+    state: str
+    name: str = Field(serialization_alias="class")
+    known_from: int
+    images: list[KeptImage]
 
 
 class Health(Answered):

@@ -4,7 +4,8 @@ Nothing that a client sends is ever a path here: names are only compared and wri
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import PurePosixPath
@@ -91,23 +92,32 @@ class UploadReader:
     limits: Limits
     decoder: DecodingProcess
 
+    def square(self, upload: Upload, data: bytes, size: int, deadline: Deadline) -> np.ndarray:
+        """uint8 [size, size, 3], or `Unreadable`."""
+        deadline.check()
+        return self.decoder.decode(data, size, upload.name, self.limits.image_pixels, deadline.seconds_left)
+
     def pixels(self, uploads: Sequence[Upload], size: int, deadline: Deadline) -> np.ndarray:
         """uint8 [M, size, size, 3]"""
         squares = []
         for upload in uploads:
             deadline.check()
-            try:
-                square = self.decoder.decode(
-                    self._encoded(upload), size, upload.name, self.limits.image_pixels, deadline.seconds_left
-                )
-            except Unreadable as error:
-                raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, str(error), upload.field, upload.index) from None
-            squares.append(square)
+            with refusing(upload):
+                squares.append(self.square(upload, self.read(upload), size, deadline))
         return stack_squares(squares, size)
 
-    def _encoded(self, upload: Upload) -> bytes:
+    def read(self, upload: Upload) -> bytes:
         data = upload.file.read(self.limits.image_bytes + 1)
         if len(data) > self.limits.image_bytes:
             sentence = f"{upload.name}: an image may have {self.limits.image_bytes // MIB} MiB; send a smaller copy"
             raise Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, sentence, upload.field, upload.index)
         return data
+
+
+@contextmanager
+def refusing(upload: Upload) -> Iterator[None]:
+    """What cannot be read is no image of a request."""
+    try:
+        yield
+    except Unreadable as error:
+        raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, str(error), upload.field, upload.index) from None

@@ -47,8 +47,12 @@ def remove(folder: ModelFolder, name: str, count: int) -> ModelState:
     def edit(state: ModelState) -> tuple[ModelState, Draft] | None:
         assert isinstance(state, ExactState)
         gone = next((stored.images[:count] for stored in state.classes if stored.name == name), ())
-        points = points_of_images(state, gone, lambda digest: pytest.fail("it is known"))
-        return (removing(state, points), Draft("remove", (name,), images=len(gone))) if gone else None
+        found = points_of_images(state, gone, lambda digest: pytest.fail("it is known"))
+        return (
+            (removing(state, {name: found[name].values()}), Draft("remove", (name,), images=len(gone)))
+            if gone
+            else None
+        )
 
     return folder.change(edit)
 

@@ -1,0 +1,314 @@
+"""What a request does to the model: images and classes come, go and are moved, and each change can be undone."""
+
+from collections.abc import Callable, Sequence
+from http import HTTPStatus
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from episodica.classifier.exact_edits import adding, class_of_points, points_of_images, removing, renaming
+from episodica.classifier.exact_state import ExactState
+from episodica.classifier.history import Draft
+from episodica.classifier.images import pixels
+from episodica.classifier.model_folder import ModelFolder
+from episodica.classifier.recogniser import Answer, Recogniser
+from episodica.classifier.state import ModelState
+from episodica.data.decode import Unreadable
+from episodica.files.digest import digest_of
+from episodica.learners.statistics import points
+from episodica.serve.description import TRAINED, accuracy, change_info, class_infos, next_undo
+from episodica.serve.handlers import embedded
+from episodica.serve.messages import BeforeAfter, Changed, FileResult, OtherAnswer, ShortAnswer
+from episodica.serve.uploads import Deadline, Refusal, Upload, UploadReader
+from episodica.serve.worker import ModelWorker, Snapshot, embed_each
+
+IfKnown = Literal["leave", "move"]
+WhatAdded = Literal["add", "correct"]
+
+
+class Addition(NamedTuple):
+    """What `POST /images` asks for."""
+
+    name: str
+    uploads: Sequence[Upload]
+    if_known: IfKnown = "leave"
+    what: WhatAdded = "add"
+    batch: str | None = None
+    asked: Sequence[str] = ()
+
+
+class Arrived(NamedTuple):
+    """An image that could be read."""
+
+    place: int
+    square: np.ndarray  # uint8 [S, S, 3]
+    point: np.ndarray  # int16 [D]
+
+    @property
+    def key(self) -> bytes:
+        return self.point.tobytes()
+
+
+def _changed(
+    worker: ModelWorker, before: Snapshot, asked: Sequence[str] = (), files: Sequence[FileResult] = ()
+) -> Changed:
+    """How the model is now, and what that means for answers that were given."""
+    after = worker.present()
+    change = after.changes[-1] if after.changes and after.state.id != before.state.id else None
+    return Changed(
+        state=after.state.id,
+        version=worker.version(),
+        classes=class_infos(after),
+        change=change_info(change) if change else None,
+        accuracy=BeforeAfter(before=accuracy(before), after=accuracy(after)),
+        answers=_other_answers(worker, before.recogniser, after.recogniser, asked),
+        files=list(files),
+    )
+
+
+def _other_answers(
+    worker: ModelWorker, before: Recogniser, after: Recogniser, asked: Sequence[str]
+) -> list[OtherAnswer]:
+    """Of images that were asked about before, those that are answered differently now."""
+    found = {digest: vector for digest in asked if (vector := worker.questions.get(digest)) is not None}
+    if not found:
+        return []
+    vectors = np.stack([*found.values()])
+    lines = zip(found, before.answers(vectors), after.answers(vectors), strict=True)
+    return [
+        OtherAnswer(asked=digest, before=_short(old), after=_short(new))
+        for digest, old, new in lines
+        if (old.best, old.unknown) != (new.best, new.unknown)
+    ]
+
+
+def _short(answer: Answer) -> ShortAnswer:
+    return ShortAnswer(best=answer.best, probability=answer.probability, unknown=answer.unknown)
+
+
+def add(now: Snapshot, worker: ModelWorker, wish: Addition, who: str, reader: UploadReader, end: Deadline) -> Changed:
+    """Images of a class, new or known; each has a result of its own."""
+    results, arrived = _read(now, worker, wish.uploads, reader, end)
+    if not now.state.exact:
+        return _remember_new(now, worker, wish.name, arrived, results, who, wish.asked)
+
+    def edit(state: ModelState) -> tuple[ModelState, Draft] | None:
+        assert isinstance(state, ExactState)
+        known = dict(now.class_of if state.id == now.state.id else class_of_points(state.statistics))
+        new, elsewhere = _sorted_out(wish, arrived, known, results)
+        end.check()  # for the last time before anything is written
+        if not new and not elsewhere:
+            return None
+        state = removing(state, {name: [one.point for one in of] for name, of in elsewhere.items()})
+        joining = [*new, *(one for of in elsewhere.values() for one in of)]
+        digests = _kept(worker.folder, state, wish.name, joining)
+        for one, digest in zip(joining, digests, strict=False):
+            results[one.place] = results[one.place].model_copy(update={"digest": digest})
+        draft = Draft(wish.what, (wish.name,), images=len(joining), who=who, batch=wish.batch)
+        return adding(state, wish.name, np.stack([one.point for one in joining]), digests), draft
+
+    worker.folder.change(edit, first=worker.first)
+    return _changed(worker, now, wish.asked, results)
+
+
+def _read(
+    now: Snapshot, worker: ModelWorker, uploads: Sequence[Upload], reader: UploadReader, end: Deadline
+) -> tuple[list[FileResult], list[Arrived]]:
+    """What became of each file, as far as reading tells, and the images."""
+    results, arrived = [], []
+    for place, upload in enumerate(uploads):
+        try:
+            data = reader.read(upload)
+            square = reader.square(upload, data, now.recogniser.image_size, end)
+        except (Unreadable, Refusal) as error:
+            end.check()  # where the time is up, that is no fault of this image
+            results.append(result(upload, "bad", why=str(error)))
+            continue
+        vector = embedded(now, worker.questions, digest_of(data), lambda square=square: square, end)
+        results.append(result(upload, "taken"))
+        arrived.append(Arrived(place, square, points(vector[None])[0] if now.state.exact else vector))
+    return results, arrived
+
+
+def result(
+    upload: Upload,
+    status: Literal["taken", "bad", "duplicate", "moved"],
+    why: str | None = None,
+    duplicate_of: str | None = None,
+) -> FileResult:
+    return FileResult(image=upload.name, status=status, digest=None, why=why, duplicate_of=duplicate_of)
+
+
+def _sorted_out(
+    wish: Addition, arrived: Sequence[Arrived], known: dict[bytes, str], results: list[FileResult]
+) -> tuple[list[Arrived], dict[str, list[Arrived]]]:
+    """Images that are new, and those to be moved here, by the class that they are in; others are duplicates."""
+    new: list[Arrived] = []
+    elsewhere: dict[str, list[Arrived]] = {}
+    for one in arrived:
+        upload, has = wish.uploads[one.place], known.get(one.key)
+        if has is None:
+            new.append(one)
+        elif has != wish.name and wish.if_known == "move":
+            elsewhere.setdefault(has, []).append(one)
+            results[one.place] = result(upload, "moved", duplicate_of=has)
+        else:
+            results[one.place] = result(upload, "duplicate", f"this image is in {has} already", has)
+        known[one.key] = wish.name
+    return new, elsewhere
+
+
+def _kept(folder: ModelFolder, state: ExactState, name: str, images: Sequence[Arrived]) -> list[str]:
+    """The digests of the first ones, for which a class still has room."""
+    most = state.record.kept_of_a_class
+    have = next((len(stored.images) for stored in state.classes if stored.name == name), 0)
+    room = None if most is None else max(0, most - have)
+    return [folder.vault.put(one.square) for one in images[:room]]
+
+
+def _remember_new(
+    now: Snapshot,
+    worker: ModelWorker,
+    name: str,
+    arrived: Sequence[Arrived],
+    results: Sequence[FileResult],
+    who: str,
+    asked: Sequence[str],
+) -> Changed:
+    """Where the network is trained, a class is remembered from the images that come with it, and stays so."""
+    if name in now.state.record.names:
+        raise Refusal(HTTPStatus.CONFLICT, f"{TRAINED}; take a new name", "class")
+    if arrived:
+        squares = [one.square for one in arrived]
+        vectors = np.stack([one.point for one in arrived])
+        worker.folder.remember({name: squares}, embed=lambda recogniser, images: vectors, who=who)
+    return _changed(worker, now, asked, results)
+
+
+def remember(
+    now: Snapshot,
+    worker: ModelWorker,
+    name: str,
+    uploads: Sequence[Upload],
+    replace: bool,
+    who: str,
+    reader: UploadReader,
+    end: Deadline,
+) -> Changed:
+    """A class from a few images, all of them or none."""
+    kinds = {stored.name: stored.kind for stored in now.state.classes}
+    if name in kinds and (kinds[name] != "remembered" or not replace):
+        way_out = "take another name" if kinds[name] != "remembered" else "take another name, or replace it"
+        raise Refusal(HTTPStatus.CONFLICT, f"there is a class of this name: {way_out}", "name")
+
+    def embed(recogniser: Recogniser, images: np.ndarray) -> np.ndarray:
+        vectors = embed_each(recogniser, images, end)
+        end.check()  # for the last time before anything is written
+        return vectors
+
+    images = reader.pixels(uploads, now.recogniser.image_size, end)
+    if not worker.folder.exists and worker.first:
+        with worker.folder.writing():
+            worker.folder.commit(worker.first)
+    worker.folder.remember({name: list(images)}, embed=embed, who=who)
+    return _changed(worker, now)
+
+
+def remove(now: Snapshot, worker: ModelWorker, digests: Sequence[str], who: str, asked: Sequence[str]) -> Changed:
+    """Single images; a class without any is gone."""
+    _require(now, digests)
+
+    def edit(state: ExactState) -> tuple[ModelState, Draft]:
+        found = points_of_images(state, digests, _embedding(now))
+        draft = Draft("remove", tuple(found), images=sum(map(len, found.values())), who=who)
+        return removing(state, {name: of.values() for name, of in found.items()}, digests), draft
+
+    return _edited(now, worker, edit, asked)
+
+
+def move(
+    now: Snapshot, worker: ModelWorker, digests: Sequence[str], name: str, who: str, asked: Sequence[str]
+) -> Changed:
+    """Single images to another class, new or known."""
+    _require(now, digests)
+
+    def edit(state: ExactState) -> tuple[ModelState, Draft] | None:
+        found = points_of_images(state, digests, _embedding(now))
+        found.pop(name, None)
+        if not found:
+            return None
+        moving = {point.tobytes(): (d, point) for of in found.values() for d, point in of.items()}
+        there = {point.tobytes() for point in np.asarray(state.statistics.classes.get(name, ()))}
+        new = [pair for key, pair in moving.items() if key not in there]
+        state = removing(state, {other: of.values() for other, of in found.items()}, digests)
+        if new:
+            state = adding(state, name, np.stack([point for _, point in new]), [digest for digest, _ in new])
+        return state, Draft("move", tuple(found), into=name, images=sum(map(len, found.values())), who=who)
+
+    return _edited(now, worker, edit, asked)
+
+
+def rename(
+    now: Snapshot, worker: ModelWorker, name: str, to: str, merge: bool, who: str, asked: Sequence[str]
+) -> Changed:
+    if name not in now.state.record.names:
+        raise Refusal(HTTPStatus.NOT_FOUND, "there is no class of this name", "name")
+    there = to in now.state.record.names
+    if there and name != to and not merge:
+        raise Refusal(HTTPStatus.CONFLICT, "there is a class of that name: take another one, or merge the two", "to")
+
+    def edit(state: ExactState) -> tuple[ModelState, Draft] | None:
+        if name == to or name not in state.record.names:
+            return None
+        return renaming(state, name, to), Draft("merge" if there else "rename", (name,), into=to, who=who)
+
+    return _edited(now, worker, edit, asked)
+
+
+def forget(now: Snapshot, worker: ModelWorker, name: str, who: str) -> Changed:
+    known = {*now.state.record.names, *(known for change in now.changes for known in change.names)}
+    if name not in known or not worker.folder.exists:
+        raise Refusal(HTTPStatus.NOT_FOUND, "there is no class of this name", "name")
+    worker.folder.forget(name, who=who)
+    return _changed(worker, now)
+
+
+def undo(now: Snapshot, worker: ModelWorker, number: int, who: str) -> Changed:
+    if next_undo(now) != number:
+        raise Refusal(HTTPStatus.CONFLICT, "this is not the last change, or it cannot be undone: look at the history")
+    worker.folder.undo(number=number, who=who)
+    return _changed(worker, now)
+
+
+def _edited(
+    now: Snapshot,
+    worker: ModelWorker,
+    edit: Callable[[ExactState], tuple[ModelState, Draft] | None],
+    asked: Sequence[str],
+) -> Changed:
+    def exact(state: ModelState) -> tuple[ModelState, Draft] | None:
+        assert isinstance(state, ExactState)
+        return edit(state)
+
+    if not now.state.exact:
+        raise Refusal(HTTPStatus.CONFLICT, TRAINED)
+    worker.folder.change(exact)
+    return _changed(worker, now, asked)
+
+
+def _require(now: Snapshot, digests: Sequence[str]) -> None:
+    known = {digest for stored in now.state.classes for digest in stored.images}
+    missing = next((i for i, digest in enumerate(digests) if digest not in known), None)
+    if missing is not None:
+        raise Refusal(HTTPStatus.NOT_FOUND, "there is no such image (any more)", "digests", missing)
+
+
+def _embedding(now: Snapshot) -> Callable[[str], np.ndarray]:
+    """The point of an image that is kept, computed anew."""
+    recogniser = now.recogniser
+
+    def embed(digest: str) -> np.ndarray:
+        square = pixels(now.folder.vault.read(digest), recogniser.image_size)
+        return points(recogniser.embed(square[None]))[0]
+
+    return embed

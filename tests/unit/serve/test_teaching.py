@@ -1,0 +1,195 @@
+"""A model that is taught over HTTP: from nothing to classes that come, go, are set right and undone."""
+
+import shutil
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from episodica.classifier.encoder_choice import backbone_config
+from episodica.classifier.model_folder import ModelFolder
+from episodica.classifier.new_model import empty_model
+from episodica.data.decoding_process import DecodingProcess
+from episodica.serve.app import guarded
+from unit.coarse import coarse, pictures  # noqa: F401
+from unit.serve.conftest import Client, png
+
+
+def form(*images: np.ndarray, start: int = 0) -> list[tuple[str, tuple[str, bytes]]]:
+    return [("images", (f"{i}.png", png(image))) for i, image in enumerate(images, start)]
+
+
+class Pupil(Client):
+    """Teaches and asks."""
+
+    def add(self, name: str, *images: np.ndarray, files: Any = None, status: int = 200, **fields: Any) -> Any:
+        answer = self.post("/images", files=files or form(*images), data={"class": name, **fields})
+        assert answer.status_code == status, answer.text
+        return answer.json()
+
+    def order(self, path: str, status: int = 200, **body: Any) -> Any:
+        answer = self.post(path, json=body)
+        assert answer.status_code == status, answer.text
+        return answer.json()
+
+    def classified(self, *images: np.ndarray) -> list[dict[str, Any]]:
+        answer = self.post("/classify", files=form(*images))
+        assert answer.status_code == 200, answer.text
+        return answer.json()["answers"]
+
+    @property
+    def model(self) -> Any:
+        return self.get("/model").json()
+
+
+@pytest.fixture(scope="module")
+def taught(coarse: None, tmp_path_factory: pytest.TempPathFactory, decoder: DecodingProcess) -> Path:  # noqa: F811
+    """Knows "ibis" and "heron", six images each; not to be changed."""
+    path = tmp_path_factory.mktemp("taught") / "birds"
+    pupil = new_pupil(path, decoder)
+    for name in ("ibis", "heron"):
+        pupil.add(name, *pictures(name))
+    return path
+
+
+def new_pupil(path: Path, decoder: DecodingProcess) -> Pupil:
+    folder = ModelFolder(path)
+    first = empty_model(folder.encoders, backbone_config({"backbone.name": "coarse"}))
+    return Pupil(guarded(folder, decoder=decoder, first=first))
+
+
+@pytest.fixture
+def make_pupil(taught: Path, tmp_path: Path, decoder: DecodingProcess) -> Callable[[], Pupil]:
+    path = shutil.copytree(taught, tmp_path / "birds")
+    return lambda: Pupil(guarded(ModelFolder(path), decoder=decoder))
+
+
+@pytest.fixture
+def pupil(make_pupil: Callable[[], Pupil]) -> Pupil:
+    return make_pupil()
+
+
+def test_from_nothing_to_a_model(tmp_path: Path, decoder: DecodingProcess) -> None:
+    pupil = new_pupil(tmp_path / "birds", decoder)
+    model = pupil.model
+    assert (model["name"], model["new"], model["kind"], model["classes"]) == ("birds", True, "exact", [])
+    assert "empty" in model["notice"]
+    assert not model["can"]["export"]
+    assert not (tmp_path / "birds").exists()
+    bad = pupil.add("ibis", files=[("images", ("a.txt", b"no image"))])
+    assert bad["change"] is None
+    assert not (tmp_path / "birds" / "model.json").exists()
+    added = pupil.add("ibis", *pictures("ibis", 3))
+    assert [file["status"] for file in added["files"]] == ["taken"] * 3
+    assert (added["change"]["what"], added["change"]["images"]) == ("add", 3)
+    model = pupil.model
+    assert (model["new"], model["notice"], model["undo"]) == (False, None, added["change"]["number"])
+    assert model["classes"][0] == {**added["classes"][0], "known_from": 3, "images": 3, "name": "ibis"}
+    undone = pupil.order("/history/undo", number=model["undo"])
+    assert undone["classes"] == []
+    assert pupil.model["undo"] is None
+
+
+def test_each_file_has_a_result_of_its_own(pupil: Pupil) -> None:
+    new, known, other = pictures("ibis two", 1)[0], pictures("ibis")[0], pictures("heron")[0]
+    files = [*form(new, new, known, other), ("images", ("b.png", b"broken"))]
+    found = pupil.add("ibis", files=files)
+    assert [file["status"] for file in found["files"]] == ["taken", "duplicate", "duplicate", "duplicate", "bad"]
+    assert [file["duplicate_of"] for file in found["files"]] == [None, "ibis", "ibis", "heron", None]
+    assert found["files"][4]["why"].startswith("b.png")
+    assert pupil.get(f"/images/{found['files'][0]['digest']}").status_code == 200
+    small = pupil.get(f"/images/{found['files'][0]['digest']}?side=16")
+    assert small.headers["content-type"] == "image/jpeg"
+    assert {c["name"]: c["known_from"] for c in found["classes"]} == {"ibis": 7, "heron": 6}
+
+
+def test_a_wrong_answer_is_set_right_and_the_effect_is_told(pupil: Pupil) -> None:
+    crane = pictures("crane", 4)
+    asked = pupil.classified(*crane)
+    ids = [answer["asked"] for answer in asked]
+    assert all(answer["strangeness"] is not None for answer in asked)
+    first = pupil.add("crane", crane[0], what="correct", asked=ids)
+    assert first["change"]["what"] == "correct"
+    assert {answer["asked"] for answer in first["answers"]} <= set(ids)
+    assert any(answer["after"]["class"] == "crane" for answer in first["answers"])
+    assert set(first["accuracy"]) == {"before", "after"}
+    wrong = pupil.add("heron", crane[1])
+    right = pupil.add("crane", crane[1], if_known="move", what="correct")
+    assert right["files"][0]["status"] == "moved"
+    assert {c["name"]: c["known_from"] for c in right["classes"]} == {"ibis": 6, "heron": 6, "crane": 2}
+    pupil.order("/history/undo", number=right["change"]["number"])
+    assert pupil.model["state"] == wrong["state"]
+
+
+def test_images_are_moved_and_removed_and_classes_renamed_and_merged(pupil: Pupil) -> None:
+    start = pupil.model["state"]
+    (first, *_) = pupil.get("/images?class=ibis").json()["images"]
+    moved = pupil.order("/images/move", **{"digests": [first["digest"]], "class": "stork"})  # type: ignore[arg-type]
+    assert {c["name"]: c["images"] for c in moved["classes"]} == {"ibis": 5, "heron": 6, "stork": 1}
+    removed = pupil.order("/images/remove", digests=[first["digest"]])
+    assert [c["name"] for c in removed["classes"]] == ["ibis", "heron"]
+    pupil.order("/images/remove", digests=[first["digest"]], status=404)
+    pupil.order("/classes/rename", name="ibis", to="heron", status=409)
+    merged = pupil.order("/classes/rename", name="ibis", to="heron", merge=True)
+    assert [(c["name"], c["known_from"]) for c in merged["classes"]] == [("heron", 11)]
+    assert (merged["change"]["what"], merged["change"]["into"]) == ("merge", "heron")
+    pupil.order("/classes/rename", name="nothing", to="stork", status=404)
+    pupil.order("/classes/rename", name="heron", to="../x", status=422)
+    for _ in range(3):
+        pupil.order("/history/undo", number=pupil.model["undo"])
+    assert pupil.model["state"] == start
+
+
+def test_the_history_says_who_and_forgets_what_is_forgotten(pupil: Pupil) -> None:
+    headers = {"X-Name": "J%C3%BCrgen%0A<b>"}
+    pupil.post("/images", files=form(*pictures("crane", 2)), data={"class": "crane"}, headers=headers)
+    line, *_ = pupil.get("/history").json()["changes"]
+    assert (line["who"], line["classes"], line["undone"]) == ("J\u00fcrgen<b>", ["crane"], False)
+    pupil.order("/history/undo", number=line["number"] - 1, status=409)
+    assert pupil.delete("/classes", params={"name": "crane"}).status_code == 200
+    after = pupil.get("/history").json()
+    assert "crane" not in str(after)
+    assert (after["undo"], after["changes"][0]["what"]) == (None, "forget")
+
+
+def test_two_writers_lose_nothing_and_see_each_other(make_pupil: Callable[[], Pupil]) -> None:
+    one, other = make_pupil(), make_pupil()
+    etag = other.get("/model").headers["etag"]
+    assert other.get("/model", headers={"if-none-match": etag}).status_code == 304
+
+    def teach(pupil: Pupil, name: str) -> list[int]:
+        done = []
+        for i, image in enumerate(pictures(name, 4)):
+            answer = pupil.post("/images", files=form(image), data={"class": name if i % 2 else "both"})
+            while answer.status_code == 409:  # the other one is writing
+                answer = pupil.post("/images", files=form(image), data={"class": name if i % 2 else "both"})
+            done.append(answer.json()["change"]["number"])
+        return done
+
+    with ThreadPoolExecutor(2) as pool:
+        numbers = [*pool.map(teach, (one, other), ("crane", "stork"))]
+    assert sorted(number for of in numbers for number in of) == list(range(3, 11))
+    assert other.get("/model", headers={"if-none-match": etag}).status_code == 200
+    assert one.model == other.model
+    assert {c["name"]: c["known_from"] for c in one.model["classes"]} == {
+        "ibis": 6, "heron": 6, "both": 4, "crane": 2, "stork": 2,
+    }  # fmt: skip
+
+
+def test_a_trained_model_says_what_it_cannot_do(make_client: Callable[..., Client], glyphs: np.ndarray) -> None:
+    client = make_client()
+    model = client.get("/model").json()
+    assert model["kind"] == "trained"
+    assert not model["can"]["rename"]
+    assert "trained" in model["cannot"]["rename"]
+    refused = client.post("/classes/rename", json={"name": "ka", "to": "ko"})
+    assert refused.status_code == 409
+    files = [("images", ("a.png", png(glyphs[2, 0]))), ("images", ("b.png", b"no image"))]
+    added = client.post("/images", files=files, data={"class": "su"}).json()
+    assert [file["status"] for file in added["files"]] == ["taken", "bad"]
+    assert client.post("/images", files=files, data={"class": "su"}).status_code == 409
+    undone = client.post("/history/undo", json={"number": client.get("/model").json()["undo"]}).json()
+    assert [c["name"] for c in undone["classes"]] == ["ka", "ri"]
