@@ -30,7 +30,7 @@ def _command() -> str:
     for module in VERBS.values():
         import_module(f"episodica.cli.{module}")
     text = app.generate_docs(output_format="markdown")
-    verbs = text[text.index("\n## episodica ") :]
+    verbs = text[text.index("\n## episodica ") :].replace("```console\n", "```sh\n")
     verbs = re.sub(
         r"^episodica (.+?) \1 ", r"episodica \1 ", verbs, flags=re.MULTILINE
     )  # a usage of our own has the verb
