@@ -176,7 +176,7 @@ class ModelFolder:
             if edited is None:
                 return state
             if not self.exists:
-                self.commit(state)
+                self._write(state)  # nothing is cleaned up: the images of the edit still wait for their state
             return self.commit(*edited)
 
     def forget(self, name: str, *, wait: bool = False, who: str = COMMAND) -> "Forgotten":
@@ -259,6 +259,11 @@ class ModelFolder:
 
     def commit(self, state: ModelState, draft: Draft | None = None) -> ModelState:
         """Make this the present state, and the draft a line of the history. For the writer only."""
+        after = self._write(state, draft)
+        self._clean()
+        return after
+
+    def _write(self, state: ModelState, draft: Draft | None = None) -> ModelState:
         pointer = self._pointer.read() if self.exists else None
         before = self._states.load(pointer.state) if pointer else None
         self.encoders.write_waiting()
@@ -270,7 +275,6 @@ class ModelFolder:
         way = bool(lines and lines[-1].back)
         history = self.history.write(lines) if lines else None
         self._pointer.write(Pointer(id, pointer.state if pointer and not way else None, history=history), state)
-        self._clean()
         return after
 
     def bytes(self) -> int:

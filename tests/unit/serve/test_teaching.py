@@ -85,6 +85,7 @@ def test_from_nothing_to_a_model(tmp_path: Path, decoder: DecodingProcess) -> No
     added = pupil.add("ibis", *pictures("ibis", 3))
     assert [file["status"] for file in added["files"]] == ["taken"] * 3
     assert (added["change"]["what"], added["change"]["images"]) == ("add", 3)
+    assert [pupil.get(f"/images/{file['digest']}").status_code for file in added["files"]] == [200] * 3
     model = pupil.model
     assert (model["new"], model["notice"], model["undo"]) == (False, None, added["change"]["number"])
     assert model["classes"][0] == {**added["classes"][0], "known_from": 3, "images": 3, "name": "ibis"}
