@@ -48,6 +48,8 @@ COMMANDS = {  # and the exit code of each
     "classify model --json --csv image.png": 2,
     "remember model --support no_such_folder": 2,
     "serve model --port many": 2,
+    "share model name": 2,
+    "share --help": 0,
     "tune --help": 0,
     "tune quickstart": 2,
     "tune quickstart --method.name erd --over method.q=0:1": 2,

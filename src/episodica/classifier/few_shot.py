@@ -18,6 +18,7 @@ from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.options import Adapt, Existing, LearnOptions, Method
 from episodica.classifier.picture_input import Pictures, images_and_labels, in_batches, usable
 from episodica.classifier.plan import plan_call
+from episodica.classifier.sharing.pull import local_place
 from episodica.classifier.state import ModelState
 from episodica.data.pairs import Pairs
 from episodica.errors import InputError
@@ -167,9 +168,10 @@ class FewShotClassifier(Estimator):
 
         A folder knows its classes by name; `label_type=int` makes numbers of them, where numbers were learned.
         """
-        record = ModelFolder(path).state().record
+        place = local_place(path)
+        record = ModelFolder(place).state().record
         loaded = cls(keep=record.keep, budget=record.budget)
-        loaded._take(read_model(Path(path)))
+        loaded._take(read_model(place))
         try:
             loaded.classes_ = np.unique(label_array([label_type(name) for name in record.names]))
         except (TypeError, ValueError) as error:

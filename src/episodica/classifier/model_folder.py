@@ -34,6 +34,7 @@ from episodica.classifier.history import (
 from episodica.classifier.images import stacked
 from episodica.classifier.pointer import POINTER, Pointer, PointerFile
 from episodica.classifier.recogniser import Recogniser
+from episodica.classifier.sharing.hub_name import HubName
 from episodica.classifier.state import ModelState
 from episodica.classifier.state_files import StateFiles, number_of
 from episodica.classifier.trained_state import weights_digest
@@ -66,6 +67,9 @@ class Forgotten(NamedTuple):
 class ModelFolder:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        name = HubName.parse(path)
+        if name is not None:
+            raise InputError(f"{name} is on the Hub, where nothing is changed: `episodica learn MODEL --from {name}`")
         self.folder = Folder(self.path)
         self.vault = Vault(self.folder / "images")
         self.work = self.folder / "work"

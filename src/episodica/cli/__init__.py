@@ -24,6 +24,7 @@ VERBS = {  # and the module that adds each to the command
     "report": "report",
     "run": "run",
     "serve": "serve",
+    "share": "share",
     "show": "show",
     "tune": "tune",
     "undo": "undo",

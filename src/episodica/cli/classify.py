@@ -46,9 +46,9 @@ def classify(
         raise InputError("name at least one image, or a folder of them")
     from episodica.classifier.classify import answer_each, image_files
     from episodica.classifier.images import stacked
-    from episodica.classifier.model_folder import ModelFolder
+    from episodica.classifier.sharing.pull import open_model
 
-    recogniser = ModelFolder(model).state().recogniser()
+    recogniser = open_model(model).state().recogniser()
     if support is not None:
         examples = read_images(support)
         say_left_out(examples)

@@ -20,8 +20,9 @@ def export(
 ) -> int:
     """Write the encoder and the few-shot classifier as ONNX, checked against torch."""
     from episodica.classifier.export import export_onnx, exportable
+    from episodica.classifier.sharing.pull import local_place
 
-    found = export_onnx(exportable(model), onnx)
+    found = export_onnx(exportable(local_place(model)), onnx)
     screen.print(
         f"Written to {escape(str(onnx))}/. onnxruntime and torch differ by {found.classifier:.1e} in a probability and "
         f"by {found.encoder:.1e} of the largest value in an embedding.",

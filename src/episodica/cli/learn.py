@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from episodica.engine.trainer import OnEvent
 
 Wait = Annotated[bool, Parameter(help="wait while another process changes the model", negative="")]
-Model = Annotated[Path, Parameter(help="folder of the model")]
+Model = Annotated[Path, Parameter(help="folder of the model; to read from, hf://owner/name too")]
 
 
 @app.command(usage="Usage: episodica learn MODEL IMAGES [OPTIONS] [--key.path VALUE ...]")
@@ -88,12 +88,13 @@ def learn(
     from episodica.classifier.learn import learn as learn_session
     from episodica.classifier.model_folder import ModelFolder
     from episodica.classifier.plan import plan_call
+    from episodica.classifier.sharing.pull import open_model
     from episodica.classifier.summaries import ability, interruption
     from episodica.engine.run import stopping_gently
 
     keep_freed_memory()
     folder = ModelFolder(model)
-    plan = partial(plan_call, folder, arriving.classes, options, ModelFolder(base) if base else None)
+    plan = partial(plan_call, folder, arriving.classes, options, open_model(base) if base else None)
     if not folder.exists:
         plan()  # what is refused leaves no folder behind
     with folder.writing(wait=wait):

@@ -32,18 +32,22 @@ def serve(
     need_web()
     from episodica.classifier.model_folder import ModelFolder
     from episodica.classifier.new_model import empty_model
+    from episodica.classifier.sharing.pull import changeable_place
     from episodica.serve.app import guarded
     from episodica.serve.description import NEW
 
     check_binding(host, token)
-    folder = ModelFolder(model.resolve())
-    folder.require_free_or_model()
-    first = None if folder.exists else empty_model(folder.encoders)
-    if first:
-        screen.print(escape(NEW.format(model.name)), soft_wrap=True)
-    application = guarded(folder, host, token, first=first)
-    listener = bind(host, port)
-    announce_page(f"The model {escape(str(model))} answers at", address(listener, host), token)
-    screen.print("Ctrl-C ends it.")
-    listen(lambda stopping: application, listener)
+    with changeable_place(model) as place:
+        folder = ModelFolder(place.resolve())
+        folder.require_free_or_model()
+        first = None if folder.exists else empty_model(folder.encoders)
+        if first:
+            screen.print(escape(NEW.format(model.name)), soft_wrap=True)
+        application = guarded(folder, host, token, first=first)
+        listener = bind(host, port)
+        announce_page(f"The model {escape(str(model))} answers at", address(listener, host), token)
+        if place != model:
+            screen.print("It is a copy of what is on the Hub: changes are gone when this ends.")
+        screen.print("Ctrl-C ends it.")
+        listen(lambda stopping: application, listener)
     return OK

@@ -31,10 +31,10 @@ def show(
 ) -> int:
     """Show the history of a model, its classes, its size, and what it could do after each call to learn."""
     from episodica.classifier.contact_sheet import contact_sheet
-    from episodica.classifier.model_folder import ModelFolder
+    from episodica.classifier.sharing.pull import open_model
     from episodica.classifier.summaries import ability
 
-    folder = ModelFolder(model)
+    folder = open_model(model)
     state = folder.state()
     if as_json:
         sys.stdout.write(json.dumps(state.record.model_dump(mode="json"), indent=2) + "\n")
