@@ -82,17 +82,17 @@ def norm_pool_relu_backward(
 
 
 def winograd(maps: Tensor, weights: Tensor) -> Tensor:
-    """The 3x3 convolution by weights that are transformed, [16, I, O]."""
-    (m, _, h, w), outputs = maps.shape, weights.shape[2]
+    """The convolution by weights [3, 3, I, O]."""
+    (m, _, h, w), outputs = maps.shape, weights.shape[3]
     out = torch.empty((m, outputs, h, w), memory_format=torch.channels_last)
     library().winograd(*_maps(maps), _pointer(weights), c_int64(outputs), _pointer(out), _threads())
     return out
 
 
 def winograd_weights(maps: Tensor, gradient: Tensor) -> Tensor:
-    """The gradient of the transformed weights, [16, I, O]."""
+    """The gradient of these weights. [3, 3, I, O]"""
     inputs, outputs = maps.shape[1], gradient.shape[1]
-    out = torch.empty(16, inputs, outputs)
+    out = torch.empty(3, 3, inputs, outputs)
     library().winograd_weights(*_maps(maps), _pointer(gradient), c_int64(outputs), _pointer(out), _threads())
     return out
 

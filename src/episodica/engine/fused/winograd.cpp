@@ -1,47 +1,41 @@
-// 3x3 convolution of zero-padded maps by minimal filtering, F(2x2, 3x3) of Winograd (Lavin and Gray 2016). Two by two
-// outputs see four by four inputs, and
+// 3x3 convolution of zero-padded maps by minimal filtering (filtering.h). Summed over the input channels the products of a
+// place in a tile are a product of matrices, and these 24 take almost all of the time. The gradient of the weights is the
+// same, transposed: with U the weights as the products see them,
 //
-//     outputs = A^T (U * (B^T inputs B)) A,    U = G weights G^T,
+//     dU = sum over tiles of (B2^T inputs B4) * (A2 d_outputs A4^T),    d_weights = G2^T dU G4.
 //
-// where * goes number by number: 16 products instead of 36. Summed over the input channels they are 16 products of
-// matrices, which take almost all of the time. The gradient of the weights is the same, transposed:
-//
-//     dU = sum over tiles of (B^T inputs B) * (A d_outputs A^T),    d_weights = G^T dU G.
-//
-// A and B are written out below, G is the caller's. Arrays are dense: maps [M][H][W][C], U and dU [16][I][O], channels in
-// sixteens. No sum depends on the number of threads.
+// Arrays are dense: maps [M][H][W][C], weights [3][3][I][O], channels in sixteens. No sum depends on the number of threads.
 
 #include <algorithm>
+#include <memory>
 
-#include "vectors.h"
+#include "filtering.h"
 
 namespace {
 
-constexpr int PLACES = 16;  // numbers in a tile of inputs
-constexpr int CHUNK = 64;   // channels that are worked on together: their part of U stays in the second cache
-constexpr int TILES = 48;   // tiles that are worked on together, for the same reason
-constexpr int ROWS = 6;     // of a product of matrices that the registers hold, with WIDE vectors each
+constexpr int CHUNK = 64;  // channels that are worked on together: their part of U stays in the second cache
+constexpr int TILES = 24;  // tiles that are worked on together, for the same reason
+constexpr int ROWS = 6;    // of a product of matrices that the registers hold, with WIDE vectors each
 constexpr int STRIDE = TILES * CHUNK + 16;  // floats from place to place; a power of two would collide in the caches
-constexpr int PARTS = 8;    // of the tiles, summed up by whichever thread is free
+constexpr int PARTS = 8, PART = 64;         // tiles are summed up in so many parts, if each has so many of them
 
-struct alignas(64) Line {
-    float numbers[16];
-};
-
-// Floats that begin where a line of the cache does.
+// Floats that begin where a line of the cache does; what they are is not said.
 class Buffer {
 public:
-    explicit Buffer(int64_t size) : lines((size + 15) / 16) {}
-    float* data() { return lines.data()->numbers; }
+    explicit Buffer(int64_t size) : lines(new Line[(size + 15) / 16]) {}
+    float* data() { return lines[0].numbers; }
 
 private:
-    std::vector<Line> lines;
+    struct alignas(64) Line {
+        float numbers[16];
+    };
+    std::unique_ptr<Line[]> lines;
 };
 
 struct Sizes {
     int64_t count, height, width;
-    int64_t down() const { return (height + 1) / 2; }
-    int64_t across() const { return (width + 1) / 2; }
+    int64_t down() const { return (height + DOWN - 1) / DOWN; }
+    int64_t across() const { return (width + ACROSS - 1) / ACROSS; }
     int64_t tiles() const { return count * down() * across(); }
 };
 
@@ -51,18 +45,18 @@ struct Maps {
     Number* first;
     Sizes sizes;
     int64_t channels;
+    bool has(int64_t y, int64_t x) const { return y >= 0 && y < sizes.height && x >= 0 && x < sizes.width; }
     Number* at(int64_t image, int64_t y, int64_t x) const {
         return first + ((image * sizes.height + y) * sizes.width + x) * channels;
     }
-    bool has(int64_t y, int64_t x) const { return y >= 0 && y < sizes.height && x >= 0 && x < sizes.width; }
 };
 
 struct Tile {
     int64_t image, y, x;  // of its first output
     Tile(const Sizes& s, int64_t number)
         : image(number / (s.down() * s.across())),
-          y(2 * (number / s.across() % s.down())),
-          x(2 * (number % s.across())) {}
+          y(DOWN * (number / s.across() % s.down())),
+          x(ACROSS * (number % s.across())) {}
 };
 
 struct Range {
@@ -71,98 +65,57 @@ struct Range {
 
 alignas(64) constexpr float ZEROS[CHUNK] = {};
 
-// The pixels from (top, left) on, or zeros where there are none.
-template <int SIDE>
-inline void find(const Maps<const float>& maps, int64_t image, int64_t top, int64_t left,
-                 const float* (&pixels)[SIDE][SIDE]) {
-    for (int y = 0; y < SIDE; ++y)
-        for (int x = 0; x < SIDE; ++x)
-            pixels[y][x] = maps.has(top + y, left + x) ? maps.at(image, top + y, left + x) : ZEROS;
-}
-
-inline void times_b(const Floats (&d)[4], Floats (&out)[4]) {
-    out[0] = d[0] - d[2];
-    out[1] = d[1] + d[2];
-    out[2] = d[2] - d[1];
-    out[3] = d[1] - d[3];
-}
-
-inline void times_a(const Floats (&m)[4], Floats (&out)[2]) {
-    out[0] = m[0] + m[1] + m[2];
-    out[1] = m[1] - m[2] - m[3];
-}
-
-inline void times_a_transposed(Floats first, Floats second, Floats (&out)[4]) {
-    out[0] = first;
-    out[1] = first + second;
-    out[2] = first - second;
-    out[3] = -second;
-}
-
-// `out` [16][tile][channel]: B^T inputs B.
-void transform_inputs(const Maps<const float>& maps, Range tiles, int64_t width, float* out) {
+// `out` [place][tile][channel]: the pixels of each tile, with this border around it, as the products see them.
+template <class Transform, int H, int W, int BORDER>
+void see(const Maps<const float>& maps, Range tiles, int64_t width, float* out) {
     for (int64_t t = 0; t < tiles.count; ++t, out += width) {
         const Tile tile(maps.sizes, tiles.from + t);
-        const float* pixels[4][4];
-        find(maps, tile.image, tile.y - 1, tile.x - 1, pixels);
+        const float* pixels[H][W];
+        for (int y = 0; y < H; ++y)
+            for (int x = 0; x < W; ++x) {
+                const int64_t row = tile.y + y - BORDER, column = tile.x + x - BORDER;
+                pixels[y][x] = maps.has(row, column) ? maps.at(tile.image, row, column) : ZEROS;
+            }
         for (int64_t c = 0; c < width; c += LANES) {
-            Floats half[4][4], four[4];
-#pragma GCC unroll 4
-            for (int x = 0; x < 4; ++x) {
-                const Floats column[4] = {load<Floats>(pixels[0][x] + c), load<Floats>(pixels[1][x] + c),
-                                          load<Floats>(pixels[2][x] + c), load<Floats>(pixels[3][x] + c)};
-                times_b(column, four);
-                for (int y = 0; y < 4; ++y) half[y][x] = four[y];
-            }
-#pragma GCC unroll 4
-            for (int y = 0; y < 4; ++y) {
-                times_b(half[y], four);
-                for (int x = 0; x < 4; ++x) store(out + (4 * y + x) * STRIDE + c, four[x]);
-            }
+            Floats given[H][W], seen[HIGH][LONG];
+#pragma GCC unroll 24
+            for (int p = 0; p < H * W; ++p) given[p / W][p % W] = load<Floats>(pixels[p / W][p % W] + c);
+            transform<Transform>(given, seen);
+#pragma GCC unroll 24
+            for (int p = 0; p < PLACES; ++p) store(out + p * STRIDE + c, seen[p / LONG][p % LONG]);
         }
     }
 }
 
-// A^T products A, for `products` [16][tile][channel].
-void transform_products(const float* products, Range tiles, int64_t width, const Maps<float>& maps) {
+// The outputs of each tile, from `products` [place][tile][channel].
+void write(const float* products, Range tiles, int64_t width, const Maps<float>& maps) {
     for (int64_t t = 0; t < tiles.count; ++t, products += width) {
         const Tile tile(maps.sizes, tiles.from + t);
         for (int64_t c = 0; c < width; c += LANES) {
-            Floats half[2][4], two[2];
-#pragma GCC unroll 4
-            for (int x = 0; x < 4; ++x) {
-                Floats column[4];
-                for (int y = 0; y < 4; ++y) column[y] = load<Floats>(products + (4 * y + x) * STRIDE + c);
-                times_a(column, two);
-                for (int y = 0; y < 2; ++y) half[y][x] = two[y];
-            }
-#pragma GCC unroll 2
-            for (int y = 0; y < 2; ++y) {
-                times_a(half[y], two);
-                for (int x = 0; x < 2; ++x)
-                    if (maps.has(tile.y + y, tile.x + x))
-                        store(maps.at(tile.image, tile.y + y, tile.x + x) + c, two[x]);
+            Floats found[HIGH][LONG], outputs[DOWN][ACROSS];
+#pragma GCC unroll 24
+            for (int p = 0; p < PLACES; ++p) found[p / LONG][p % LONG] = load<Floats>(products + p * STRIDE + c);
+            transform<ProductsToOutputs>(found, outputs);
+#pragma GCC unroll 8
+            for (int p = 0; p < DOWN * ACROSS; ++p) {
+                const int64_t y = tile.y + p / ACROSS, x = tile.x + p % ACROSS;
+                if (maps.has(y, x)) store(maps.at(tile.image, y, x) + c, outputs[p / ACROSS][p % ACROSS]);
             }
         }
     }
 }
 
-// `out` [16][tile][channel]: A d_outputs A^T.
-void transform_gradient(const Maps<const float>& maps, Range tiles, int64_t width, float* out) {
-    for (int64_t t = 0; t < tiles.count; ++t, out += width) {
-        const Tile tile(maps.sizes, tiles.from + t);
-        const float* pixels[2][2];
-        find(maps, tile.image, tile.y, tile.x, pixels);
-        for (int64_t c = 0; c < width; c += LANES) {
-            Floats left[4], right[4], four[4];
-            times_a_transposed(load<Floats>(pixels[0][0] + c), load<Floats>(pixels[1][0] + c), left);
-            times_a_transposed(load<Floats>(pixels[0][1] + c), load<Floats>(pixels[1][1] + c), right);
-#pragma GCC unroll 4
-            for (int y = 0; y < 4; ++y) {
-                times_a_transposed(left[y], right[y], four);
-                for (int x = 0; x < 4; ++x) store(out + (4 * y + x) * STRIDE + c, four[x]);
-            }
-        }
+// Vectors of `from` [H x W][size], transformed to `to` [TO_H x TO_W][size].
+template <class Transform, int H, int W, int TO_H, int TO_W>
+void transform_all(const float* from, int64_t size, float* to) {
+#pragma omp for schedule(static)
+    for (int64_t i = 0; i < size; i += LANES) {
+        Floats given[H][W], changed[TO_H][TO_W];
+#pragma GCC unroll 24
+        for (int p = 0; p < H * W; ++p) given[p / W][p % W] = load<Floats>(from + p * size + i);
+        transform<Transform>(given, changed);
+#pragma GCC unroll 24
+        for (int p = 0; p < TO_H * TO_W; ++p) store(to + p * size + i, changed[p / TO_W][p % TO_W]);
     }
 }
 
@@ -202,12 +155,14 @@ int64_t chunk(int64_t channels, int64_t from) { return std::min<int64_t>(CHUNK, 
 
 extern "C" {
 
-// `weights` are U.
 void winograd(const float* maps, int64_t count, int64_t height, int64_t width, int64_t inputs, const float* weights,
               int64_t outputs, float* out, int threads) {
     const Sizes s{count, height, width};
+    Buffer u_buffer(PLACES * inputs * outputs);
+    float* u = u_buffer.data();
 #pragma omp parallel num_threads(threads)
     {
+        transform_all<WeightsSeen, 3, 3, HIGH, LONG>(weights, inputs * outputs, u);
         Buffer seen_buffer(PLACES * STRIDE), product_buffer(PLACES * STRIDE);
         float *seen = seen_buffer.data(), *products = product_buffer.data();
 #pragma omp for schedule(static) collapse(2)
@@ -217,29 +172,31 @@ void winograd(const float* maps, int64_t count, int64_t height, int64_t width, i
                 const int64_t wide = chunk(outputs, o);
                 for (int64_t i = 0; i < inputs; i += CHUNK) {
                     const int64_t deep = chunk(inputs, i);
-                    transform_inputs({maps + i, s, inputs}, tiles, deep, seen);
+                    see<InputsSeen, HIGH, LONG, 1>({maps + i, s, inputs}, tiles, deep, seen);
                     for (int p = 0; p < PLACES; ++p)
                         for (int64_t t = 0; t < tiles.count; t += ROWS)  // what lies behind the last tile is not used
                             for_blocks(wide, [&](auto n, int64_t c) {
                                 const Matrix left{seen + p * STRIDE + t * deep, deep, 1};
-                                const Matrix right{weights + (p * inputs + i) * outputs + o + c, outputs, 1};
+                                const Matrix right{u + (p * inputs + i) * outputs + o + c, outputs, 1};
                                 multiply<ROWS, n>(left, right, deep, i > 0, products + p * STRIDE + t * wide + c, wide);
                             });
                 }
-                transform_products(products, tiles, wide, {out + o, s, outputs});
+                write(products, tiles, wide, {out + o, s, outputs});
             }
     }
 }
 
-// `out` is dU.
+// `out` [3][3][I][O]: the gradient of the weights.
 void winograd_weights(const float* maps, int64_t count, int64_t height, int64_t width, int64_t inputs,
                       const float* gradient, int64_t outputs, float* out, int threads) {
     const Sizes s{count, height, width};
     const int64_t size = PLACES * inputs * outputs;
     const int64_t squares = ((inputs + CHUNK - 1) / CHUNK) * ((outputs + CHUNK - 1) / CHUNK);
-    const int64_t parts = std::max<int64_t>(1, PARTS / squares);
+    int64_t parts = std::max<int64_t>(1, PARTS / squares);
+    while (parts > 1 && s.tiles() < parts * PART) parts /= 2;
     Buffer sums_buffer(parts * size);
     float* sums = sums_buffer.data();
+    if (s.tiles() == 0) std::fill_n(sums, size, 0.0f);
 #pragma omp parallel num_threads(threads)
     {
         Buffer seen_buffer(PLACES * STRIDE), given_buffer(PLACES * STRIDE);
@@ -249,18 +206,18 @@ void winograd_weights(const float* maps, int64_t count, int64_t height, int64_t 
             for (int64_t o = 0; o < outputs; o += CHUNK)
                 for (int64_t i = 0; i < inputs; i += CHUNK) {
                     const int64_t wide = chunk(outputs, o), deep = chunk(inputs, i);
-                    const int64_t end = s.tiles() * (part + 1) / parts;
-                    for (int64_t from = s.tiles() * part / parts; from < end; from += TILES) {
+                    const int64_t begin = s.tiles() * part / parts, end = s.tiles() * (part + 1) / parts;
+                    for (int64_t from = begin; from < end; from += TILES) {
                         const Range tiles{from, std::min<int64_t>(TILES, end - from)};
-                        transform_inputs({maps + i, s, inputs}, tiles, deep, seen);
-                        transform_gradient({gradient + o, s, outputs}, tiles, wide, given);
+                        see<InputsSeen, HIGH, LONG, 1>({maps + i, s, inputs}, tiles, deep, seen);
+                        see<GradientSeen, DOWN, ACROSS, 0>({gradient + o, s, outputs}, tiles, wide, given);
                         for (int p = 0; p < PLACES; ++p)
                             for_blocks(wide, [&](auto n, int64_t c) {
                                 const auto rows = [&](auto r, int64_t row) {
                                     float* to = sums + part * size + (p * inputs + i + row) * outputs + o + c;
                                     const Matrix left{seen + p * STRIDE + row, 1, deep};
                                     const Matrix right{given + p * STRIDE + c, wide, 1};
-                                    multiply<r, n>(left, right, tiles.count, true, to, outputs);
+                                    multiply<r, n>(left, right, tiles.count, from > begin, to, outputs);
                                 };
                                 int64_t row = 0;
                                 for (; row + ROWS <= deep; row += ROWS) rows(std::integral_constant<int, ROWS>{}, row);
@@ -272,8 +229,9 @@ void winograd_weights(const float* maps, int64_t count, int64_t height, int64_t 
         for (int64_t i = 0; i < size; ++i) {
             double sum = 0;
             for (int64_t part = 0; part < parts; ++part) sum += sums[part * size + i];
-            out[i] = static_cast<float>(sum);
+            sums[i] = static_cast<float>(sum);
         }
+        transform_all<ProductsToWeights, HIGH, LONG, 3, 3>(sums, inputs * outputs, out);
     }
 }
 }

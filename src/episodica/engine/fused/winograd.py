@@ -1,4 +1,4 @@
-"""3x3 convolution with padding by minimal filtering: 16 products where the definition has 36 (`winograd.cpp`).
+"""3x3 convolution with padding by minimal filtering: 24 products where the definition has 72 (`winograd.cpp`).
 
 The gradient of the inputs is a convolution again, by the weights upside down and with inputs and outputs exchanged.
 """
@@ -10,9 +10,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from episodica.engine.fused import kernels
-
-G = torch.tensor([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])
-GG = torch.kron(G, G)  # [16, 9]
 
 
 def convolve(maps: Tensor, weight: Tensor) -> Tensor:  # [M, I, H, W], [O, I, 3, 3] -> [M, O, H, W]
@@ -26,7 +23,7 @@ class _Winograd(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, maps: Tensor, weight: Tensor) -> Tensor:
         ctx.save_for_backward(maps, weight)
-        return kernels.winograd(maps, _transformed(weight.permute(2, 3, 1, 0)))
+        return kernels.winograd(maps, weight.permute(2, 3, 1, 0).contiguous())
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -34,12 +31,7 @@ class _Winograd(torch.autograd.Function):
         (maps, weight), gradient = ctx.saved_tensors, kernels.last(gradient)
         d_maps = d_weight = None
         if ctx.needs_input_grad[0]:
-            d_maps = kernels.winograd(gradient, _transformed(weight.flip(2, 3).permute(2, 3, 0, 1)))
+            d_maps = kernels.winograd(gradient, weight.flip(2, 3).permute(2, 3, 0, 1).contiguous())
         if ctx.needs_input_grad[1]:
-            found = GG.T @ kernels.winograd_weights(maps, gradient).flatten(1)
-            d_weight = found.view(3, 3, *weight.shape[1::-1]).permute(3, 2, 0, 1)
+            d_weight = kernels.winograd_weights(maps, gradient).permute(3, 2, 0, 1)
         return d_maps, d_weight
-
-
-def _transformed(weight: Tensor) -> Tensor:  # [3, 3, I, O] -> [16, I, O]
-    return (GG @ weight.reshape(9, -1)).view(16, *weight.shape[2:])
