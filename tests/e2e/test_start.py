@@ -50,6 +50,8 @@ COMMANDS = {  # and the exit code of each
     "serve model --port many": 2,
     "share model name": 2,
     "share --help": 0,
+    "completion bash": 0,
+    "completion answer -- run --method.name e": 0,
     "tune --help": 0,
     "tune quickstart": 2,
     "tune quickstart --method.name erd --over method.q=0:1": 2,

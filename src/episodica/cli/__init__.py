@@ -15,6 +15,7 @@ from episodica.errors import InputError
 VERBS = {  # and the module that adds each to the command
     "bench": "bench",
     "classify": "classify",
+    "completion": "completion",
     "data": "data",
     "export": "export",
     "forget": "forget",
