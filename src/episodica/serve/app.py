@@ -11,15 +11,28 @@ from fastapi import FastAPI, File, Form, Header, Path, Query, Response, UploadFi
 from fastapi.responses import FileResponse
 
 from episodica.classifier.class_names import class_name
+from episodica.classifier.image_map import in_the_plane
 from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.state import ModelState
 from episodica.data.decoding_process import DecodingProcess
-from episodica.serve import changes, handlers
+from episodica.serve import changes, handlers, quality
 from episodica.serve.changes import Addition, IfKnown
 from episodica.serve.description import history, model_info
+from episodica.serve.groups import grouped
 from episodica.serve.limits import BodyLimit, Limits
-from episodica.serve.messages import Changed, Classified, ClassList, Health, History, KeptImages, ModelInfo
-from episodica.serve.orders import Asked, ImagesToMove, ImagesToRemove, NewName, ToUndo, Who
+from episodica.serve.messages import (
+    Changed,
+    Classified,
+    ClassList,
+    Groups,
+    Health,
+    History,
+    ImageMap,
+    KeptImages,
+    ModelInfo,
+    Quality,
+)
+from episodica.serve.orders import Asked, ImagesToMove, ImagesToRemove, NewName, ToGroup, ToUndo, Who
 from episodica.serve.pages import ADDRESSES
 from episodica.serve.pictures import thumbnail
 from episodica.serve.refusals import BODY, CHANGE, add_refusals, possible
@@ -179,6 +192,24 @@ def application(
     async def undo(order: ToUndo, who: Who) -> Changed:
         """Undo the last change, if it is the one that the client means."""
         return await worker.ask(lambda now, end: changes.undo(now, worker, order.number, who))
+
+    @app.post("/groups", responses=possible(*BODY))
+    async def groups(order: ToGroup) -> Groups:
+        """Put images that were asked about together by likeness."""
+        return await worker.ask(lambda now, end: grouped(now, worker.questions, order.asked))
+
+    @app.get("/quality", responses=possible(409, 503))
+    async def how_good() -> Quality:
+        """How good the model is: each image is asked for as if it had never come."""
+        return await worker.ask(lambda now, end: quality.measured(now))
+
+    @app.get("/map", responses=possible(409, 503))
+    async def image_map() -> ImageMap:
+        """All images in the plane, those that are alike near each other."""
+        id, (rows, points) = await worker.ask(lambda now, end: (now.state.id, quality.rows_and_points(now)))
+        places = (await asyncio.to_thread(in_the_plane, rows)).tolist()
+        lines = zip(points, places, strict=True)
+        return ImageMap(state=id, points=[point.model_copy(update={"x": x, "y": y}) for point, (x, y) in lines])
 
     @app.get("/health")
     async def health() -> Health:

@@ -14,7 +14,7 @@ from episodica.serve.questions import MOST as MOST_ASKED
 from episodica.serve.worker import Snapshot
 
 TRAINED = "this model's network is trained: it can be asked, a new class can be remembered, and a class forgotten"
-OF_EXACT = ("add", "correct", "rename", "remove", "quality", "groups", "map", "adapt", "import")
+OF_EXACT = ("add", "correct", "rename", "remove", "quality", "map", "adapt", "import")
 NEW = "There is no model {} yet: this one is empty, and is made when the first class comes."
 
 
@@ -22,7 +22,7 @@ def model_info(now: Snapshot, version: str, job: JobInfo | None, limits: Limits)
     state, name = now.state, now.folder.path.name
     new = not now.folder.exists
     cannot = _cannot(state, new)
-    can = {what: what not in cannot for what in (*OF_EXACT, "undo", "export", "onnx")}
+    can = {what: what not in cannot for what in (*OF_EXACT, "groups", "undo", "export", "onnx")}
     exact = isinstance(state, ExactState)
     return ModelInfo(
         name=name,

@@ -210,6 +210,82 @@ class KeptImages(Answered):
     images: list[KeptImage]
 
 
+class Confused(Answered):
+    name: str = Field(serialization_alias="class")
+    answer: str
+    images: int
+
+
+class MixedUp(Answered):
+    classes: list[str]
+    images: int
+    """of one that were taken for the other"""
+    share: float
+    """of the images of both"""
+
+
+class ByImages(Answered):
+    images: int
+    """from which each class is known"""
+    accuracy: float
+    low: float
+    high: float
+    asked: int
+
+
+class Wanting(Answered):
+    name: str = Field(serialization_alias="class")
+    images: int
+    accuracy: float | None
+    why: str
+
+
+class Quality(Answered):
+    """All images were asked for as if they had never come."""
+
+    state: str
+    accuracy: Accuracy | None
+    classes: list[str]
+    confusion: list[Confused]
+    """pairs that occur, right answers among them"""
+    mixed_up: list[MixedUp]
+    """the worst first"""
+    by_images: list[ByImages]
+    wanting: list[Wanting]
+    """classes that need more images, the neediest first"""
+
+
+class MapPoint(Answered):
+    x: float
+    y: float
+    name: str = Field(serialization_alias="class")
+    image: str | None
+    """its address, where it is kept"""
+    answer: str | None
+    """the class that is answered where the image is left out"""
+
+
+class ImageMap(Answered):
+    state: str
+    method: Literal["tsne"] = "tsne"
+    points: list[MapPoint]
+
+
+class Group(Answered):
+    asked: list[str]
+    name: str | None = Field(serialization_alias="class")
+    """the known class that they are most like"""
+    probability: float
+
+
+class Groups(Answered):
+    state: str
+    groups: list[Group]
+    """the largest first"""
+    missing: list[str]
+    """images that have to be sent again"""
+
+
 class Health(Answered):
     status: Literal["ok"] = "ok"
 

@@ -31,6 +31,10 @@ class NewName(BaseModel):
     asked: Asked = []
 
 
+class ToGroup(BaseModel):
+    asked: list[Digest] = Field(max_length=2000)
+
+
 class ToUndo(BaseModel):
     number: int
 

@@ -18,7 +18,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
-from torch import Tensor
 
 from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.trained_recogniser import TrainedRecogniser
@@ -236,7 +235,7 @@ def slow_embedding(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """A clock that work on a request goes by: decoding takes no time, and embedding 15 seconds an image."""
     clock, embed = [0.0], TrainedRecogniser.embed
 
-    def slowly(recogniser: TrainedRecogniser, images: Tensor) -> Tensor:
+    def slowly(recogniser: TrainedRecogniser, images: np.ndarray) -> np.ndarray:
         clock[0] += 15 * len(images)
         return embed(recogniser, images)
 

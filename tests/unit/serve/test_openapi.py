@@ -21,7 +21,14 @@ KEPT = (
     checks.content_type_conformance,
     checks.response_schema_conformance,
 )
-WITHOUT_INPUT = {"GET /classes", "GET /health", "GET /model", "GET /history"}  # there is nothing to get wrong
+WITHOUT_INPUT = {
+    "GET /classes",
+    "GET /health",
+    "GET /model",
+    "GET /history",
+    "GET /quality",
+    "GET /map",
+}  # there is nothing to get wrong
 
 
 @pytest.mark.parametrize("mode", list(GenerationMode))

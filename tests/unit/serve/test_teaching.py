@@ -194,3 +194,41 @@ def test_a_trained_model_says_what_it_cannot_do(make_client: Callable[..., Clien
     assert client.post("/images", files=files, data={"class": "su"}).status_code == 409
     undone = client.post("/history/undo", json={"number": client.get("/model").json()["undo"]}).json()
     assert [c["name"] for c in undone["classes"]] == ["ka", "ri"]
+
+
+def test_images_that_fit_nothing_are_grouped_and_named(pupil: Pupil) -> None:
+    strangers = [*pictures("crane", 3), *pictures("stork", 2)]
+    ids = [answer["asked"] for answer in pupil.classified(*strangers)]
+    found = pupil.order("/groups", asked=[*ids, "0" * 32])
+    assert found["missing"] == ["0" * 32]
+    assert sorted(digest for group in found["groups"] for digest in group["asked"]) == sorted(ids)
+    sizes = [len(group["asked"]) for group in found["groups"]]
+    assert sizes == sorted(sizes, reverse=True)
+    assert all(group["class"] in ("ibis", "heron") for group in found["groups"])
+    pupil.order("/groups", asked=["../x"], status=422)
+
+
+def test_how_good_it_is(pupil: Pupil) -> None:
+    pupil.add("crane", *pictures("crane", 2))
+    found = pupil.get("/quality").json()
+    assert found["classes"] == ["crane", "heron", "ibis"]
+    asked = dict.fromkeys(found["classes"], 0)
+    for line in found["confusion"]:
+        asked[line["class"]] += line["images"]
+    assert asked == {"crane": 2, "heron": 6, "ibis": 6}
+    right = sum(line["images"] for line in found["confusion"] if line["class"] == line["answer"])
+    assert found["accuracy"]["value"] == pytest.approx(right / 14)
+    assert found["accuracy"] == pupil.model["accuracy"]
+    assert [line["images"] for line in found["by_images"]] == [1, 2, 5]
+    assert next(line["class"] for line in found["wanting"]) == "crane"
+    kept = pupil.get("/images?class=crane").json()["images"]
+    assert all(image["answer"] in found["classes"] for image in kept)
+
+
+def test_a_map_of_all_images_is_the_same_each_time(pupil: Pupil) -> None:
+    found = pupil.get("/map").json()
+    assert found == pupil.get("/map").json()
+    assert len(found["points"]) == 12
+    assert {point["class"] for point in found["points"]} == {"ibis", "heron"}
+    assert all(-1 <= point[axis] <= 1 for point in found["points"] for axis in "xy")
+    assert pupil.get(found["points"][0]["image"]).status_code == 200
