@@ -70,11 +70,17 @@ def answer_each(recogniser: Recogniser, images: Sequence[Picture]) -> Iterator[A
 
 
 def _answered(recogniser: Recogniser, batch: Sequence[Any], names: Sequence[str]) -> Iterator[Answered]:
+    problems, vectors = embedded(recogniser, batch, names)
+    answers = iter(recogniser.answers(vectors) if vectors is not None else ())
+    for name, problem in zip(names, problems, strict=True):
+        yield Answered(name, None, problem) if problem else Answered(name, next(answers))
+
+
+def embedded(
+    recogniser: Recogniser, batch: Sequence[Any], names: Sequence[str]
+) -> tuple[list[str | None], np.ndarray | None]:
+    """Of each image why it cannot be read, if so; and the embeddings of the others, none where there are none."""
     decoded = list(decode_in_parallel(batch, recogniser.image_size, names.__getitem__))
     squares = [image for image in decoded if not isinstance(image, Unreadable)]
-    answers = iter(recogniser.answers(recogniser.embed(np.stack(squares))) if squares else ())
-    for name, image in zip(names, decoded, strict=True):
-        if isinstance(image, Unreadable):
-            yield Answered(name, None, image.reason)
-        else:
-            yield Answered(name, next(answers))
+    problems = [image.reason if isinstance(image, Unreadable) else None for image in decoded]
+    return problems, recogniser.embed(np.stack(squares)) if squares else None

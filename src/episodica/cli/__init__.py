@@ -27,6 +27,7 @@ VERBS = {  # and the module that adds each to the command
     "serve": "serve",
     "share": "share",
     "show": "show",
+    "sort": "sort",
     "tune": "tune",
     "undo": "undo",
     "watch": "watch",

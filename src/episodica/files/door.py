@@ -59,26 +59,26 @@ class Folder:
 
     def exists(self) -> bool:
         try:
-            with self._opened():
+            with self.opened():
                 return True
         except FileNotFoundError:
             return False
 
     def make(self, mode: int = 0o777) -> None:
         """With the folders on the way, each of them on the disk."""
-        with self._opened(make=mode):
+        with self.opened(make=mode):
             pass
 
     def make_private(self) -> None:
         """A folder of this user that nobody else can enter; one of another user is refused."""
-        with self._opened(make=0o700) as number:
+        with self.opened(make=0o700) as number:
             self._require_own(os.fstat(number), self.path)
             os.fchmod(number, 0o700)
 
     def entries(self) -> list[Entry]:
         """By name; none where there is no folder."""
         try:
-            with self._opened() as number:
+            with self.opened() as number:
                 return sorted(openat.scan(number), key=lambda entry: entry.name)
         except FileNotFoundError:
             return []
@@ -100,7 +100,7 @@ class Folder:
     def status(self, name: str) -> os.stat_result | None:
         """Of whatever has this name, itself and not what it links to; none where nothing has."""
         try:
-            with self._opened() as number:
+            with self.opened() as number:
                 return os.lstat(component(name), dir_fd=number)
         except FileNotFoundError:
             return None
@@ -111,7 +111,7 @@ class Folder:
 
     def open(self, name: str) -> IO[bytes]:
         """A regular file, to read from."""
-        with self._opened() as number, self._file(number, name):
+        with self.opened() as number, self._file(number, name):
             return os.fdopen(openat.open_file(number, component(name), os.O_RDONLY), "rb")
 
     def open_own(self, name: str) -> IO[bytes]:
@@ -143,7 +143,7 @@ class Folder:
 
     def open_to_continue(self, name: str) -> IO[bytes]:
         """A file that grows in place, made where there is none: to read anywhere, to cut, and to write at its end."""
-        with self._opened(make=0o777) as number, self._file(number, name):
+        with self.opened(make=0o777) as number, self._file(number, name):
             file = os.fdopen(openat.open_file(number, component(name), os.O_RDWR | os.O_CREAT | os.O_APPEND), "a+b")
         if os.fstat(file.fileno()).st_nlink > 1:
             file.close()
@@ -153,7 +153,7 @@ class Folder:
     def write(self, name: str, write: Callable[[IO[bytes]], object], mode: int = 0o666) -> None:
         """Write beside the target, flush to the disk, then take its place; and flush the folder that says so."""
         part = openat.part_of(name)
-        with self._opened(make=0o777) as number:
+        with self.opened(make=0o777) as number:
             with self._file(number, part):
                 new = openat.new_file(number, part, mode)
             try:
@@ -180,24 +180,30 @@ class Folder:
     def rename(self, name: str, new: str) -> None:
         """Within the folder; what had the new name is gone."""
         component(new)
-        with self._opened() as number, self._file(number, name):
+        with self.opened() as number, self._file(number, name):
             os.replace(component(name), new, src_dir_fd=number, dst_dir_fd=number)
 
     def remove(self, name: str) -> None:
         """A file, or a link itself. Nothing happens where nothing has the name."""
         component(name)
-        with suppress(FileNotFoundError), self._opened() as number, self._file(number, name):
+        with suppress(FileNotFoundError), self.opened() as number, self._file(number, name):
             openat.unlink(number, name)
 
     def remove_tree(self, name: str) -> None:
         """Whatever has this name; a folder with all that is in it, without following any link."""
         component(name)
-        with suppress(FileNotFoundError), self._opened() as number, self._file(number, name):
+        with suppress(FileNotFoundError), self.opened() as number, self._file(number, name):
             openat.remove_tree(number, name)
+
+    def remove_if_empty(self, name: str) -> None:
+        """A folder with nothing in it; anything else stays."""
+        component(name)
+        with suppress(OSError), self.opened() as number:
+            os.rmdir(name, dir_fd=number)
 
     def remove_leftovers(self) -> None:
         """Parts of files that a killed process left behind, here and in the folders inside."""
-        with suppress(FileNotFoundError), self._opened() as number:
+        with suppress(FileNotFoundError), self.opened() as number:
             openat.remove_parts(number)
 
     @staticmethod
@@ -211,8 +217,13 @@ class Folder:
     def _file(self, number: int, name: str) -> Any:
         return expecting("file", number, self.path / name)
 
+    def sync(self) -> None:
+        """The names in it are on the disk."""
+        with self.opened() as number:
+            os.fsync(number)
+
     @contextmanager
-    def _opened(self, make: int | None = None) -> Iterator[int]:
+    def opened(self, make: int | None = None) -> Iterator[int]:
         """The folder's descriptor, each folder below the root by its name in the one above; made with a mode."""
         if make is not None:
             openat.make_named(self.root, make)
