@@ -25,7 +25,7 @@ torture: .venv/.dev  ## every command above a disk that fails, tears, dies or lo
 	cd tests && OMP_NUM_THREADS=1 ../$(BIN)/python -m torture
 
 docs: .venv/.dev  ## the documentation site, into site/; `make docs SERVE=1` shows it at http://127.0.0.1:8000/ as you write
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(if $(SERVE),serve,build --quiet) --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(if $(SERVE),serve,build) --strict
 
 drawings: .venv/.dev  ## the pictures of docs/concepts.md
 	$(BIN)/python docs/site/drawings.py
