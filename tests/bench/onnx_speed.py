@@ -11,7 +11,7 @@ import onnxruntime
 import torch
 
 from episodica.bench.timing import Case, Effort, interleaved
-from episodica.classifier.export import exportable
+from episodica.classifier.export import Exportable, exportable
 from episodica.classifier.onnx_graphs import FewShot
 from episodica.rng import generator
 
@@ -21,6 +21,7 @@ def main(model: Path, folder: Path) -> None:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     what = exportable(model)
+    assert isinstance(what, Exportable), "a trained model is measured"
     encoder = what.encoder().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     few_shot = FewShot(encoder, what.temperature)
     encode, classify = (

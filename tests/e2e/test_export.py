@@ -52,7 +52,9 @@ def onnx(model: Path, command: Command) -> Path:
 
 @pytest.fixture
 def what(model: Path) -> Exportable:
-    return exportable(model)
+    found = exportable(model)
+    assert isinstance(found, Exportable)
+    return found
 
 
 def pictures(*shape: int) -> Tensor:

@@ -13,6 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from episodica.classifier.exact_export import export_exact
+from episodica.classifier.exact_recogniser import ExactRecogniser
 from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.onnx_graphs import Encoder, FewShot, Run, Triple, graph_of, onnxruntime_loader
 from episodica.classifier.trained_recogniser import TrainedRecogniser
@@ -67,18 +69,16 @@ class Differences:
     classifier: float  # of a probability
 
 
-def exportable(folder: Path) -> Exportable:
-    """What a model folder or a run folder holds."""
+def exportable(folder: Path) -> Exportable | ExactRecogniser:
+    """What a model folder or a run folder holds; a model with a frozen encoder is exported as it is."""
     if Folder(folder).has(CONFIG):
         config = load_config(Folder(folder))
         mean, std = config.augment.mean, config.augment.std
         return Exportable(load_learner(folder), config.image_size, mean, std, normalised=config.normalised)
     recogniser = ModelFolder(folder).state().recogniser()
-    if not isinstance(recogniser, TrainedRecogniser):
-        raise InputError(
-            f"{folder} has a frozen encoder, and only trained models are exported: answer with `episodica serve`, or "
-            "make a new model with --backbone.name conv4"
-        )
+    if isinstance(recogniser, ExactRecogniser):
+        return recogniser
+    assert isinstance(recogniser, TrainedRecogniser)
     return Exportable(
         recogniser.learner,
         recogniser.image_size,
@@ -91,7 +91,18 @@ def exportable(folder: Path) -> Exportable:
     )
 
 
-def export_onnx(what: Exportable, folder: Path) -> Differences:
+def export_onnx(what: Exportable | ExactRecogniser, folder: Path) -> str:
+    """Write the graphs of a model, and say in words how far they are from it."""
+    if isinstance(what, ExactRecogniser):
+        return f"the graph and the model differ by {export_exact(what, folder):.1e} in a score"
+    found = export_learner(what, folder)
+    return (
+        f"onnxruntime and torch differ by {found.classifier:.1e} in a probability and by {found.encoder:.1e} of the "
+        "largest value in an embedding"
+    )
+
+
+def export_learner(what: Exportable, folder: Path) -> Differences:
     """Write `encoder.onnx`, `classifier.onnx`, `export.json` and the known classes' `prototypes.npy` into a folder."""
     what.check()
     run = onnxruntime_loader()

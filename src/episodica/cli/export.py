@@ -4,9 +4,8 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
-from rich.markup import escape
 
-from episodica.cli.screen import OK, app, screen
+from episodica.cli.screen import OK, app, say
 
 
 @app.command
@@ -14,18 +13,12 @@ def export(
     model: Annotated[Path, Parameter(name="MODEL", help="the model's folder, or a run folder")],
     /,
     *,
-    onnx: Annotated[
-        Path, Parameter(name="--onnx", help="folder for encoder.onnx, classifier.onnx and what describes them")
-    ],
+    onnx: Annotated[Path, Parameter(name="--onnx", help="folder for the graphs and what describes them")],
 ) -> int:
-    """Write the encoder and the few-shot classifier as ONNX, checked against torch."""
+    """Write a model as ONNX graphs, checked against it: encoder and few-shot classifier, or all of it in one."""
     from episodica.classifier.export import export_onnx, exportable
     from episodica.classifier.sharing.pull import local_place
 
     found = export_onnx(exportable(local_place(model)), onnx)
-    screen.print(
-        f"Written to {escape(str(onnx))}/. onnxruntime and torch differ by {found.classifier:.1e} in a probability and "
-        f"by {found.encoder:.1e} of the largest value in an embedding.",
-        soft_wrap=True,
-    )
+    say(f"Written to {onnx}/: {found}.")
     return OK

@@ -85,23 +85,24 @@ def _traced(backbone: Backbone, depths: int) -> fx.GraphModule:
 
 
 class Writer:
-    """Nodes and constants of a graph, under names of our own."""
+    """Nodes and constants of a graph, under names of our own, which begin with a prefix."""
 
-    def __init__(self) -> None:
+    def __init__(self, prefix: str = "") -> None:
+        self.prefix = prefix
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
     def add(self, kind: str, inputs: Sequence[str], to_name: str | None = None, **attributes: Any) -> str:
         from onnx import helper
 
-        name = to_name or f"node{len(self.nodes)}"
+        name = to_name or f"{self.prefix}node{len(self.nodes)}"
         self.nodes.append(helper.make_node(kind, list(inputs), [name], **attributes))
         return name
 
     def constant(self, values: np.ndarray) -> str:
         from onnx import numpy_helper
 
-        name = f"constant{len(self.constants)}"
+        name = f"{self.prefix}constant{len(self.constants)}"
         self.constants.append(numpy_helper.from_array(np.ascontiguousarray(values), name))
         return name
 

@@ -60,7 +60,8 @@ class ExactClassifier:
         )
 
     @cached_property
-    def _directions(self) -> np.ndarray:
+    def directions(self) -> np.ndarray:
+        """Of the classes. float32 [C, D]"""
         return at_length_1(self.means)
 
     @cached_property
@@ -69,7 +70,7 @@ class ExactClassifier:
 
     def cosines(self, points: np.ndarray) -> np.ndarray:
         """int16 [M, D] -> [M, C]"""
-        return at_length_1(self.whitening(points)) @ self._directions.T
+        return at_length_1(self.whitening(points)) @ self.directions.T
 
     def scores(self, points: np.ndarray) -> np.ndarray:
         """How well each class fits each image. [M, C]"""

@@ -54,12 +54,11 @@ def model_info(now: Snapshot, version: str, job: JobInfo | None, limits: Limits)
 
 
 def _cannot(state: ModelState, new: bool) -> dict[str, str]:
-    onnx = "only trained models are exported as ONNX: this one has a frozen encoder" if state.exact else None
     empty = "there is nothing to export before the first class" if new else None
     given = {
         **({} if state.exact else dict.fromkeys(OF_EXACT, TRAINED)),
         "export": empty,
-        "onnx": onnx or empty,
+        "onnx": empty,
     }
     return {what: why for what, why in given.items() if why}
 

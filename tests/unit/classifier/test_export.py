@@ -10,7 +10,7 @@ import torch
 
 from episodica.classifier import export
 from episodica.classifier.calibration import Calibration
-from episodica.classifier.export import Exportable, export_onnx
+from episodica.classifier.export import Exportable, export_learner
 from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.onnx_graphs import FewShot, graph_of, onnxruntime_loader
 from episodica.classifier.trained_state import TrainedState
@@ -60,7 +60,7 @@ def test_other_learners_and_backbones_are_refused(tmp_path: Path, learner: Learn
         relation = RelationNet(backbone=Conv4(pools=2))
     for other, words in ((relation, "relationnet"), (learner, "conv4 and resnet12")):
         with pytest.raises(InputError, match=words):
-            export_onnx(Exportable(other, SIZE, MEAN, STD), tmp_path)
+            export_learner(Exportable(other, SIZE, MEAN, STD), tmp_path)
     assert not list(tmp_path.iterdir())
 
 
@@ -68,7 +68,7 @@ def test_a_graph_that_differs_is_not_written(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(export, "graph_of", lambda *given: b"")
     monkeypatch.setattr(export, "onnxruntime_loader", lambda: lambda graph: lambda given: np.float32(0.5))
     with pytest.raises(InputError, match="nothing was written"):
-        export_onnx(exportable(Conv4), tmp_path)
+        export_learner(exportable(Conv4), tmp_path)
     assert not list(tmp_path.iterdir())
 
 
@@ -84,6 +84,7 @@ def test_what_is_exported_answers_as_the_recogniser_does(
         record = state.record.model_copy(update={"calibration": unlike})
         folder.commit(TrainedState("", record, state.weights, state.prototypes))
     what, recogniser = export.exportable(folder.path), folder.state().recogniser()
+    assert isinstance(what, Exportable)
     images = torch.randint(256, (3, 2, SIZE, SIZE, 3), dtype=torch.uint8, generator=generator("support"))
     asked = torch.randint(256, (4, SIZE, SIZE, 3), dtype=torch.uint8, generator=generator("asked"))
     few_shot = recogniser.only({str(i): recogniser.embed(group) for i, group in enumerate(images.numpy())})
@@ -114,6 +115,7 @@ def test_the_classifier_of_a_run_is_the_one_that_was_evaluated(
         return found
 
     what = export.exportable(run.path)
+    assert isinstance(what, Exportable)
     assert accuracies(what) == pytest.approx(expected.tolist())
     assert accuracies(replace(what, normalised=False)) != pytest.approx(expected.tolist())
-    export_onnx(what, tmp_path / "onnx")  # which compares the graphs with these modules
+    export_learner(what, tmp_path / "onnx")  # which compares the graphs with these modules
