@@ -59,14 +59,25 @@ def _is_image(path: Path) -> bool:
 
 
 def answer_each(recogniser: Recogniser, images: Sequence[Picture]) -> Iterator[Answered]:
-    if not recogniser.names:
-        raise InputError(
-            "no class is known: give images of some classes as support, or teach the model with `learn` or `remember`"
-        )
+    _need_classes(recogniser)
     names = [str(image) if isinstance(image, str | Path) else f"image {i}" for i, image in enumerate(images)]
     for start in range(0, len(images), BATCH):
         batch = [encoded(image) for image in images[start : start + BATCH]]
         yield from _answered(recogniser, batch, names[start : start + BATCH])
+
+
+def answer_stream(recogniser: Recogniser, lines: Iterable[Path]) -> Iterator[Answered]:
+    """Paths that come one after another, perhaps slowly: each is answered before the next is waited for."""
+    _need_classes(recogniser)
+    for path in lines:
+        yield from _answered(recogniser, [encoded(path)], [str(path)])
+
+
+def _need_classes(recogniser: Recogniser) -> None:
+    if not recogniser.names:
+        raise InputError(
+            "no class is known: give images of some classes as support, or teach the model with `learn` or `remember`"
+        )
 
 
 def _answered(recogniser: Recogniser, batch: Sequence[Any], names: Sequence[str]) -> Iterator[Answered]:

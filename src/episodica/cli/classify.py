@@ -25,12 +25,21 @@ if TYPE_CHECKING:
 def classify(
     model: Model,
     /,
-    *images: Annotated[Path, Parameter(help="files, folders or patterns")],
+    *images: Annotated[
+        Path,
+        Parameter(
+            allow_leading_hyphen=True,
+            help="files, folders or patterns; `-`: paths or CSV from standard input, answered as they come",
+        ),
+    ],
     support: Annotated[Path | None, Parameter(help="know only the classes in the sub-folders of this folder")] = None,
     unknown_rate: Annotated[
         float | None, Parameter(help="share of images of known classes that may be called unknown; default: 0.05")
     ] = None,
     as_json: Annotated[bool, Parameter(name="--json", help="print a JSON list", negative="")] = False,
+    as_jsonl: Annotated[
+        bool, Parameter(name="--jsonl", help="print JSON Lines, each as soon as it is known", negative="")
+    ] = False,
     as_csv: Annotated[bool, Parameter(name="--csv", help="print CSV", negative="")] = False,
 ) -> int:
     """Name the class on each image, with a probability; or say that nothing known fits.
@@ -38,14 +47,18 @@ def classify(
     The classes are those of MODEL, or with `--support` those of a folder with one or a few images of each. Images that
     cannot be read are named, and the exit code is then 1.
     """
-    if as_json and as_csv:
-        raise InputError("--json and --csv: choose one of them")
+    if as_json + as_jsonl + as_csv > 1:
+        raise InputError("--json, --jsonl and --csv: choose one of them")
     if unknown_rate is not None and not 0 <= unknown_rate <= 1:
         raise InputError(f"--unknown-rate {unknown_rate:g}: it is a share, between 0 and 1")
+    for word in map(str, images):
+        if word.startswith("-") and word != "-":
+            raise InputError(f"Unknown option: {word}. A file of this name is ./{word}")
     if not images:
         raise InputError("name at least one image, or a folder of them")
-    from episodica.classifier.classify import answer_each, image_files
+    from episodica.classifier.classify import answer_each, answer_stream, image_files
     from episodica.classifier.images import stacked
+    from episodica.classifier.path_list import read_paths
     from episodica.classifier.sharing.pull import open_model
 
     recogniser = open_model(model).state().recogniser()
@@ -57,17 +70,21 @@ def classify(
         )
     if unknown_rate is not None:
         recogniser = recogniser.rejecting(unknown_rate)
-    files = image_files(images)
-    show = {(True, False): _as_json, (False, True): _as_csv}.get((as_json, as_csv), _as_lines)
-    unreadable = 0
+    show = _as_json if as_json else _as_jsonl if as_jsonl else _as_csv if as_csv else _as_lines
+    if images == (Path("-"),):
+        answers, total = answer_stream(recogniser, read_paths(sys.stdin)), None
+    else:
+        files = image_files(images)
+        answers, total = answer_each(recogniser, files), len(files)
+    done = unreadable = 0
     with stages(complaints) as on_stage, show() as on_answer:
-        on_stage("classifying", 0, len(files))
-        for done, answered in enumerate(answer_each(recogniser, files), 1):
+        on_stage("classifying", 0, total)
+        for done, answered in enumerate(answers, 1):
             on_answer(answered)
-            on_stage("classifying", done, len(files))
+            on_stage("classifying", done, total)
             unreadable += answered.answer is None
     if unreadable:
-        complaints.print(f"{unreadable} of {len(files)} images cannot be read")
+        complaints.print(f"{unreadable} of {done} images cannot be read")
     return FAILED if unreadable else OK
 
 
@@ -85,6 +102,15 @@ def _as_json() -> Iterator[OnAnswer]:
 
     yield on_answer
     sys.stdout.write(next(separators, "") + "\n]\n")
+
+
+@contextmanager
+def _as_jsonl() -> Iterator[OnAnswer]:
+    def on_answer(answered: "Answered") -> None:
+        sys.stdout.write(json.dumps(answered.to_json()) + "\n")
+        sys.stdout.flush()  # whoever reads it need not wait for the next one
+
+    yield on_answer
 
 
 @contextmanager

@@ -76,9 +76,9 @@ class Models:
     """The model as it is now: it may be taught while an inbox is watched."""
 
     def __init__(self, folder: Path, certainty: float, unknown_rate: float | None) -> None:
-        from episodica.classifier.model_folder import ModelFolder
+        from episodica.classifier.sharing.pull import open_model
 
-        self._folder, self._certainty, self._rate = ModelFolder(folder), certainty, unknown_rate
+        self._folder, self._certainty, self._rate = open_model(folder), certainty, unknown_rate
         self._version, self._model = b"", None
 
     def now(self) -> "Model":
