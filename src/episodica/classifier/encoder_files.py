@@ -79,6 +79,12 @@ class EncoderFiles:
             self.folder.write_bytes(f"{record.digest}{ENDING}", source._read(record))
         return record
 
+    def take(self, record: EncoderRecord, source: EncoderFiles) -> None:
+        """As `copy`, in memory: the first state of the model that is written brings the weights with it."""
+        if record.included:
+            self._waiting[record.digest] = source._read(record)
+        self._built |= source._built
+
     def _keep(self, config: RunConfig, backbone: Backbone, data: bytes, complete: bool, depths: int) -> EncoderRecord:
         record = EncoderRecord(
             name=backbone.name,

@@ -75,15 +75,16 @@ def renaming(state: ExactState, name: str, to: str) -> ExactState:
     return _changed(state, known, classes, state.kept or {}, renamed)
 
 
-def joining(state: ExactState, other: ExactState) -> ExactState:
-    """With all classes of another state that has the same encoder."""
+def joining(state: ExactState, other: ExactState, keep: Callable[[str], str]) -> ExactState:
+    """With all classes of another state that has the same encoder. `keep` takes an image of it, by its digest, and says
+    under which one it is kept here."""
     for stored in other.classes:
         known = class_of_points(state.statistics)
         images = [digest for digest in stored.images if digest in (other.kept or {})]
         linked = {(other.kept or {})[digest].tobytes(): digest for digest in images}
         new = [p for p in other.statistics.classes[stored.name] if p.tobytes() not in known]
         new.sort(key=lambda point: point.tobytes() not in linked)
-        digests = [linked[key] for key in (point.tobytes() for point in new) if key in linked]
+        digests = [keep(linked[key]) for key in (point.tobytes() for point in new) if key in linked]
         if new:
             state = adding(state, stored.name, np.stack(new), digests)
     return state

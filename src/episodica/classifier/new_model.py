@@ -21,8 +21,11 @@ def empty_model(encoders: EncoderFiles, config: RunConfig | None = None) -> Exac
     return nothing_known(record, encoders, config)
 
 
-def nothing_known(record: ExactRecord, encoders: EncoderFiles, config: RunConfig) -> ExactState:
-    """A record with an encoder and without any class, as a state."""
-    widths = encoders.load(record.encoder, config).widths
-    width = sum(widths or config.backbone.declared().out_shape(config.image_size))
+def nothing_known(
+    record: ExactRecord, encoders: EncoderFiles, config: RunConfig, width: int | None = None
+) -> ExactState:
+    """A record with an encoder and without any class, as a state; the width of its embeddings, where it is known."""
+    if width is None:
+        widths = encoders.load(record.encoder, config).widths
+        width = sum(widths or config.backbone.declared().out_shape(config.image_size))
     return ExactState.of(record, Statistics.none(width), encoders, {})

@@ -5,21 +5,22 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from pathlib import Path as FilePath
-from typing import Annotated
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any
 
-from fastapi import FastAPI, File, Form, Header, Path, Query, Response, UploadFile
-from fastapi.responses import FileResponse
+from fastapi import FastAPI, File, Form, Header, Path, Query, Request, Response, UploadFile
+from fastapi.responses import FileResponse, StreamingResponse
 
 from episodica.classifier.class_names import class_name
 from episodica.classifier.image_map import in_the_plane
 from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.state import ModelState
 from episodica.data.decoding_process import DecodingProcess
-from episodica.serve import changes, handlers, quality
+from episodica.serve import changes, handlers, quality, transfer
 from episodica.serve.changes import Addition, IfKnown
 from episodica.serve.description import history, model_info
 from episodica.serve.groups import grouped
-from episodica.serve.limits import BodyLimit, Limits
+from episodica.serve.limits import MODELS_COME_TO, BodyLimit, Limits
 from episodica.serve.messages import (
     Changed,
     Classified,
@@ -44,6 +45,8 @@ from episodica.web.pages import MEDIA_TYPES
 Images = Annotated[list[UploadFile], File(description="JPEG, PNG, WebP, BMP, GIF or TIFF")]
 Support = Annotated[list[UploadFile], File(description="one or a few images of each class", default_factory=list)]
 SupportClass = Annotated[list[str], Form(description="the class name of each support image", default_factory=list)]
+ZIP_BODY = {"application/zip": {"schema": {"type": "string", "format": "binary"}}}
+ZIP: dict[int | str, dict[str, Any]] = {200: {"content": ZIP_BODY}}
 Batch = Annotated[str | None, Form(max_length=64, description="requests of one batch are one line of the history")]
 
 
@@ -210,6 +213,35 @@ def application(
         places = (await asyncio.to_thread(in_the_plane, rows)).tolist()
         lines = zip(points, places, strict=True)
         return ImageMap(state=id, points=[point.model_copy(update={"x": x, "y": y}) for point, (x, y) in lines])
+
+    def download(name: str) -> dict[str, Any]:
+        return {"media_type": "application/zip", "headers": {"content-disposition": f'attachment; filename="{name}"'}}
+
+    @app.get("/export/model.zip", response_class=StreamingResponse, responses={**ZIP, **possible(409, 503)})
+    async def export_model() -> StreamingResponse:
+        """The model's folder."""
+        if not folder.exists:
+            raise Refusal(HTTPStatus.CONFLICT, "there is nothing to export before the first class")
+        file = await worker.beside(lambda: transfer.model_zip(folder))
+        return StreamingResponse(transfer.in_chunks(file), **download("model.zip"))
+
+    @app.get("/export/onnx.zip", response_class=StreamingResponse, responses={**ZIP, **possible(409, 422, 503)})
+    async def export_as_onnx() -> StreamingResponse:
+        """Encoder and few-shot classifier of a trained model as ONNX."""
+        if not folder.exists:
+            raise Refusal(HTTPStatus.CONFLICT, "there is nothing to export before the first class")
+        file = await worker.beside(lambda: transfer.onnx_zip(folder))
+        return StreamingResponse(transfer.in_chunks(file), **download("onnx.zip"))
+
+    @app.post(MODELS_COME_TO, responses=possible(*CHANGE), openapi_extra={"requestBody": {"content": ZIP_BODY}})
+    async def take_in(request: Request, who: Who) -> Changed:
+        """Add the classes of another model, which comes as the ZIP of its folder."""
+        with TemporaryDirectory() as place:
+            archive = FilePath(place) / "sent.zip"
+            with archive.open("wb") as file:
+                await transfer.received(request.stream(), file)
+            sent = await worker.beside(lambda: transfer.guest(archive, reader, FilePath(place) / "model"))
+            return await worker.ask(lambda now, end: transfer.take_in(now, worker, sent, who))
 
     @app.get("/health")
     async def health() -> Health:

@@ -49,7 +49,7 @@ class Arrived(NamedTuple):
         return self.point.tobytes()
 
 
-def _changed(
+def after_change(
     worker: ModelWorker, before: Snapshot, asked: Sequence[str] = (), files: Sequence[FileResult] = ()
 ) -> Changed:
     """How the model is now, and what that means for answers that were given."""
@@ -108,7 +108,7 @@ def add(now: Snapshot, worker: ModelWorker, wish: Addition, who: str, reader: Up
         return adding(state, wish.name, np.stack([one.point for one in joining]), digests), draft
 
     worker.folder.change(edit, first=worker.first)
-    return _changed(worker, now, wish.asked, results)
+    return after_change(worker, now, wish.asked, results)
 
 
 def _read(
@@ -182,7 +182,7 @@ def _remember_new(
         squares = [one.square for one in arrived]
         vectors = np.stack([one.point for one in arrived])
         worker.folder.remember({name: squares}, embed=lambda recogniser, images: vectors, who=who)
-    return _changed(worker, now, asked, results)
+    return after_change(worker, now, asked, results)
 
 
 def remember(
@@ -211,7 +211,7 @@ def remember(
         with worker.folder.writing():
             worker.folder.commit(worker.first)
     worker.folder.remember({name: list(images)}, embed=embed, who=who)
-    return _changed(worker, now)
+    return after_change(worker, now)
 
 
 def remove(now: Snapshot, worker: ModelWorker, digests: Sequence[str], who: str, asked: Sequence[str]) -> Changed:
@@ -270,14 +270,14 @@ def forget(now: Snapshot, worker: ModelWorker, name: str, who: str) -> Changed:
     if name not in known or not worker.folder.exists:
         raise Refusal(HTTPStatus.NOT_FOUND, "there is no class of this name", "name")
     worker.folder.forget(name, who=who)
-    return _changed(worker, now)
+    return after_change(worker, now)
 
 
 def undo(now: Snapshot, worker: ModelWorker, number: int, who: str) -> Changed:
     if next_undo(now) != number:
         raise Refusal(HTTPStatus.CONFLICT, "this is not the last change, or it cannot be undone: look at the history")
     worker.folder.undo(number=number, who=who)
-    return _changed(worker, now)
+    return after_change(worker, now)
 
 
 def _edited(
@@ -293,7 +293,7 @@ def _edited(
     if not now.state.exact:
         raise Refusal(HTTPStatus.CONFLICT, TRAINED)
     worker.folder.change(exact)
-    return _changed(worker, now, asked)
+    return after_change(worker, now, asked)
 
 
 def _require(now: Snapshot, digests: Sequence[str]) -> None:

@@ -9,6 +9,7 @@ from starlette.exceptions import HTTPException
 from episodica.web.guard import App, Message, Receive, Scope, Send
 
 MIB = 2**20
+MODELS_COME_TO = "/import"
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,8 @@ class Limits:
     working_seconds: float = 20  # on one request
     arriving: int = 64  # requests at once, of which each may hold a body
     waiting: int = 32  # requests that wait for their turn to be worked on
+    model_bytes: int = 1024 * MIB  # of a model that is taken in
+    model_seconds: float = 600  # for it to arrive
 
 
 @dataclass
@@ -46,16 +49,19 @@ class BodyLimit:
 
     def _bounded(self, scope: Scope, receive: Receive) -> Receive:
         announced = next((value for name, value in scope["headers"] if name.lower() == b"content-length"), b"0")
-        too_long = not announced.isdigit() or int(announced) > self.limits.body_bytes
+        most, seconds = self.limits.body_bytes, self.limits.arriving_seconds
+        if scope["path"] == MODELS_COME_TO:
+            most, seconds = self.limits.model_bytes, self.limits.model_seconds
+        too_long = not announced.isdigit() or int(announced) > most
         taken, complete = 0, False
-        ends = asyncio.get_running_loop().time() + self.limits.arriving_seconds
+        ends = asyncio.get_running_loop().time() + seconds
 
         async def bounded() -> Message:
             nonlocal taken, complete
             if complete:
                 return await receive()  # the news that the client has gone
             if too_long:
-                raise self._too_long()
+                raise self._too_long(most)
             if not taken and self._here > self.limits.arriving:
                 raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, "too many requests at once: try again in a moment")
             try:
@@ -64,18 +70,18 @@ class BodyLimit:
             except TimeoutError:
                 raise HTTPException(
                     HTTPStatus.REQUEST_TIMEOUT,
-                    f"the request did not arrive within {self.limits.arriving_seconds:g} seconds: send less at once",
+                    f"the request did not arrive within {seconds:g} seconds: send less at once",
                 ) from None
             taken += len(message.get("body", b""))
             complete = not message.get("more_body", False)
-            if taken > self.limits.body_bytes:
-                raise self._too_long()
+            if taken > most:
+                raise self._too_long(most)
             return message
 
         return bounded
 
-    def _too_long(self) -> HTTPException:
+    def _too_long(self, most: int) -> HTTPException:
         return HTTPException(
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-            f"a request may have {self.limits.body_bytes // MIB} MiB: send fewer or smaller images at once",
+            f"a request may have {most // MIB} MiB: send fewer or smaller images at once",
         )

@@ -122,11 +122,21 @@ class ModelWorker:
             self._pointer, self._snapshot = self._read()
         return self._snapshot
 
+    async def beside(self, work: Callable[[], T]) -> T:
+        """What takes long and asks the model nothing: in a thread of its own, while others are answered."""
+        return await asyncio.to_thread(self._tried, work)
+
     def _answer(self, work: Callable[[Snapshot, Deadline], T]) -> T:
-        try:
+        def answer() -> T:
             now = self.present()
             self.questions.enter(now.state)
             return work(now, Deadline(self.limits))
+
+        return self._tried(answer)
+
+    def _tried(self, work: Callable[[], T]) -> T:
+        try:
+            return work()
         except FolderInUse:
             sentence = "the model is being changed by another process: try again when it is done"
             raise Refusal(HTTPStatus.CONFLICT, sentence) from None

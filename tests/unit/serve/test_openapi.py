@@ -28,7 +28,9 @@ WITHOUT_INPUT = {
     "GET /history",
     "GET /quality",
     "GET /map",
+    "GET /export/model.zip",
 }  # there is nothing to get wrong
+ELSEWHERE = {"GET /export/onnx.zip", "POST /import"}  # one is slow, the other takes what nobody makes up
 
 
 @pytest.mark.parametrize("mode", list(GenerationMode))
@@ -39,7 +41,7 @@ def test_the_server_keeps_to_its_description(
     asked = set()
     for found in schema.get_all_operations():
         operation: Any = found.ok()  # type: ignore[attr-defined]
-        if mode is GenerationMode.NEGATIVE and operation.label in WITHOUT_INPUT:
+        if operation.label in ELSEWHERE or (mode is GenerationMode.NEGATIVE and operation.label in WITHOUT_INPUT):
             continue
 
         @settings(

@@ -1,6 +1,8 @@
 """A model that is taught over HTTP: from nothing to classes that come, go, are set right and undone."""
 
+import io
 import shutil
+import zipfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,6 +15,7 @@ from episodica.classifier.encoder_choice import backbone_config
 from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.new_model import empty_model
 from episodica.data.decoding_process import DecodingProcess
+from episodica.serve import transfer
 from episodica.serve.app import guarded
 from unit.coarse import coarse, pictures  # noqa: F401
 from unit.serve.conftest import Client, png
@@ -232,3 +235,67 @@ def test_a_map_of_all_images_is_the_same_each_time(pupil: Pupil) -> None:
     assert {point["class"] for point in found["points"]} == {"ibis", "heron"}
     assert all(-1 <= point[axis] <= 1 for point in found["points"] for axis in "xy")
     assert pupil.get(found["points"][0]["image"]).status_code == 200
+
+
+def test_a_model_leaves_as_a_zip_and_comes_back(pupil: Pupil, tmp_path: Path, decoder: DecodingProcess) -> None:
+    packed = pupil.get("/export/model.zip")
+    assert packed.headers["content-type"] == "application/zip"
+    assert "attachment" in packed.headers["content-disposition"]
+    other = new_pupil(tmp_path / "other", decoder)
+    assert other.get("/export/model.zip").status_code == 409
+    taken = other.post("/import", content=packed.content, headers={"content-type": "application/zip"}).json()
+    assert (taken["change"]["what"], taken["change"]["images"]) == ("import", 12)
+    image = pictures("ibis two", 1)[0]
+    assert other.classified(image)[0]["scores"] == pupil.classified(image)[0]["scores"]
+    assert other.get(other.model["classes"][0]["example"]).status_code == 200
+    again = other.post("/import", content=packed.content).json()
+    assert again["change"] is None
+    assert other.order("/history/undo", number=other.model["undo"])["classes"] == []
+
+
+def test_onnx_is_made_in_a_process_of_its_own(pupil: Pupil, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = "import sys; from pathlib import Path; Path(sys.argv[2], 'a.onnx').write_text(Path(sys.argv[1]).name)"
+    monkeypatch.setattr(transfer, "EXPORT", script)
+    with zipfile.ZipFile(io.BytesIO(pupil.get("/export/onnx.zip").content)) as package:
+        assert package.read("a.onnx") == b"birds"
+    monkeypatch.setattr(transfer, "EXPORT", "raise SystemExit('no')")
+    assert pupil.get("/export/onnx.zip").status_code == 422
+
+
+def zipped(**files: bytes) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as package:
+        for name, data in files.items():
+            package.writestr(name, data)
+    return file.getvalue()
+
+
+HOSTILE = {
+    "nothing": b"",
+    "no archive": b"PK no",
+    "no model": zipped(a=b"a"),
+    "a way out": zipped(**{"../../out": b"a", "model.json": b"{}"}),
+    "an absolute name": zipped(**{"/tmp/out": b"a"}),
+    "a bomb": zipped(**{"model.json": bytes(200_000_000)}),
+    "a pointer to elsewhere": zipped(**{"model.json": b'{"format": 2, "state": "../../x", "previous": null}'}),
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_an_archive_that_is_no_model_changes_nothing(pupil: Pupil, tmp_path: Path, what: str) -> None:
+    before = pupil.model
+    answer = pupil.post("/import", content=HOSTILE[what])
+    assert answer.status_code == 422
+    assert "not a whole model" in answer.json()["detail"]
+    assert str(tmp_path) not in answer.text
+    assert pupil.model == before
+
+
+def test_a_damaged_model_in_an_archive_is_refused(pupil: Pupil) -> None:
+    packed = pupil.get("/export/model.zip").content
+    with zipfile.ZipFile(io.BytesIO(packed)) as package:
+        files = {name: package.read(name) for name in package.namelist()}
+    for name in files:
+        if not name.startswith("history"):
+            changed = zipped(**{**files, name: files[name][:-1] + b"!"})
+            assert pupil.post("/import", content=changed).status_code == 422, name
