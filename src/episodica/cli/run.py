@@ -10,7 +10,7 @@ import yaml
 from cyclopts import Parameter
 
 from episodica.cli.overrides import Tokens, parse
-from episodica.cli.screen import OK, app
+from episodica.cli.screen import OK, app, say
 from episodica.config import RunConfig
 from episodica.engine.device import check_device
 from episodica.errors import InputError
@@ -19,7 +19,7 @@ from episodica.sweep.executor import Executor
 from episodica.sweep.grid import plan
 from episodica.sweep.on_ray import Disk, OnRay
 from episodica.sweep.recipe import default_recipe, load_recipe
-from episodica.sweep.selection import Only
+from episodica.sweep.selection import Only, Part
 
 
 @app.command(usage="Usage: episodica run [RECIPE] [--key.path VALUE ...] [OPTIONS]")
@@ -31,6 +31,9 @@ def run(
     ] = None,
     orders: Annotated[int | None, Parameter(help="repeat each run with so many orders of the classes")] = None,
     seeds: Annotated[int | None, Parameter(help="repeat each run with so many seeds")] = None,
+    part: Annotated[
+        str | None, Parameter(help="only this share of the runs, such as 3/16: for job arrays of a cluster")
+    ] = None,
     on: Annotated[Literal["local", "ray"], Parameter(help="processes of this machine, or a Ray cluster")] = "local",
     address: Annotated[
         str | None, Parameter(help="with --on ray: auto or HOST:PORT of a cluster; by default one is started here")
@@ -61,15 +64,20 @@ def run(
     name, overrides = parse(tokens)
     recipe = load_recipe(name or default_recipe(overrides))
     configs = plan(recipe, overrides, [Only.parse(text) for text in only or []], orders, seeds)
+    share = None if part is None else Part.parse(part)
+    configs = configs if share is None else share.take(configs)
     if as_json and not dry_run:
         raise InputError("--json goes with --dry-run: results are in results.json of each run folder")
     if dry_run:
         return _show_plan(configs, as_json)
+    if share and not configs:
+        say(f"{share} has no run: there are fewer than {share.of}")
+        return OK
     executor = _executor(configs, on, address, cpus, gpus, disk)
     loggers = find_loggers(log or [])
     from episodica.cli.running import run_all
 
-    return run_all(recipe.name, configs, out, executor, loggers)
+    return run_all(f"{recipe.name} {share}" if share else recipe.name, configs, out, executor, loggers)
 
 
 def _show_plan(configs: Sequence[RunConfig], as_json: bool) -> int:

@@ -33,6 +33,27 @@ class Only(NamedTuple):
         return f"{self.path}={','.join(map(str, self.values))}"
 
 
+class Part(NamedTuple):
+    """One of several shares of a grid, for jobs that know nothing of each other: `3/16`."""
+
+    number: int  # counted from 1
+    of: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Part":
+        number, _, of = text.partition("/")
+        if not (number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of)):
+            raise InputError(f"--part {text}: write which part of how many, counted from 1, such as --part 3/16")
+        return cls(int(number), int(of))
+
+    def take(self, configs: Sequence[RunConfig]) -> list[RunConfig]:
+        """Every n-th run: neighbours, which often take as long, are spread over the parts."""
+        return list(configs[self.number - 1 :: self.of])
+
+    def __str__(self) -> str:
+        return f"part {self.number} of {self.of}"
+
+
 def selected(configs: Sequence[RunConfig], only: Sequence[Only]) -> list[RunConfig]:
     """The runs that agree with every condition; one without the field (FT has no `method.p`) does not."""
     known, left = paths(), [(config, flatten(config.tree())) for config in configs]

@@ -1,13 +1,17 @@
-"""`--only` keeps the runs that a plain filter keeps; `--orders` and `--seeds` are axes."""
+"""`--only` keeps the runs that a plain filter keeps; `--orders` and `--seeds` are axes; parts are shares."""
+
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from episodica.api import plan
 from episodica.config import RunConfig
 from episodica.errors import InputError
 from episodica.sweep.grid import plan as plan_recipe
 from episodica.sweep.recipe import Recipe
-from episodica.sweep.selection import Only
+from episodica.sweep.selection import Only, Part
 
 CASES = ({"method.name": "ft"}, {"method.name": "erd", "method.p": [0.2, "rand"]}, {"method.name": "joint"})
 
@@ -84,3 +88,17 @@ def test_two_ways_to_choose_seeds_do_not_mix() -> None:
         plan("table_ci", {"seed": 5}, seeds=2)
     with pytest.raises(InputError, match=r"orders = 2 and stream\.seed = \[1\] both choose"):
         plan("table_ci", {"stream": {"seed": [1]}}, orders=2)
+
+
+@given(st.integers(1, 40), st.integers(1, 12))
+def test_parts_hold_every_run_once_and_are_equal_but_for_one(runs: int, of: int) -> None:
+    grid: Any = list(range(runs))
+    parts = [Part(number, of).take(grid) for number in range(1, of + 1)]
+    assert sorted(run for part in parts for run in part) == grid
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+@pytest.mark.parametrize("text", ["", "3", "0/4", "5/4", "1/0", "a/b", "1/2/3", "-1/2"])
+def test_what_is_no_part_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="such as --part 3/16"):
+        Part.parse(text)
