@@ -15,11 +15,14 @@ from episodica.classifier.options import LearnOptions, check_overrides
 from episodica.cli import VERBS
 from episodica.cli.overrides import parse
 from episodica.cli.screen import app
+from episodica.config.flat import flatten
 from episodica.errors import InputError
 from episodica.registry import find
 from episodica.sweep.grid import plan
 from episodica.sweep.recipe import default_recipe, load_recipe
 from episodica.sweep.selection import Only
+from episodica.tune.axis import parse_axis
+from episodica.tune.space import Space
 
 PLACEHOLDERS = {  # names that stand for what a reader has, and an example of each
     "NAME": "quickstart",
@@ -28,6 +31,7 @@ PLACEHOLDERS = {  # names that stand for what a reader has, and an example of ea
     "mine:Small": "conv4",
     "ablation_$recipe": "ablation_p",
     "S": "1",
+    "erd/best.yaml": "quickstart",
 }
 NOT_HERE = "nor on this machine"  # a model that a reader fetches first: its name was understood
 
@@ -73,6 +77,10 @@ def check(words: Sequence[str]) -> None:
             given.get("orders"),
             given.get("seeds"),
         )
+    elif verb == "tune":
+        name, overrides = parse(given.get("tokens", ()))
+        axes = [parse_axis(text) for text in given.get("over") or []]
+        Space.of(load_recipe(name or default_recipe(overrides)), flatten(overrides), axes)
     elif "tokens" in given:
         _check_settings(verb, *parse(given["tokens"]))
 

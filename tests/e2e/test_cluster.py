@@ -13,7 +13,9 @@ PAGE = Path(__file__).parents[2] / "docs" / "cluster.md"
 
 
 def test_the_jobs_of_the_documented_array_are_all_runs_once(command: Command) -> None:
-    array = re.search(r"^#SBATCH --array=1-(\d+) .*?^episodica (run [^\n]*)$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    array = re.search(
+        r"^#SBATCH --array=1-(\d+) .*?^episodica (run [^\n]*)$", PAGE.read_text(), re.DOTALL | re.MULTILINE
+    )
     assert array is not None
     jobs, line = int(array[1]), array[2]
     found = []
