@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from e2e.conftest import Command
-from episodica.bench import data, evaluation, evaluation_workload, pairs, peak, start, training
+from episodica.bench import data, evaluation, evaluation_workload, first_use, pairs, peak, start, training
 from episodica.bench.arithmetic import Conv
 from episodica.bench.training import Setting
 from episodica.bench.workload import DEFAULT, Workload
@@ -21,6 +21,8 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     scenes = (Setting(Workload(size=16), "still"), Setting(Workload(size=16, how=DEFAULT), "moving"))
     monkeypatch.setattr(training, "SETTINGS", scenes)
     monkeypatch.setattr(start, "COMMANDS", ("--version",))
+    monkeypatch.setattr(first_use, "CASES", {"cache": first_use.build_data})
+    monkeypatch.setattr(first_use, "GLYPHS", ("list",))
     monkeypatch.setattr(peak, "SHAPES", (Conv(16, 16, 8), Conv(8, 8, 8)))
     monkeypatch.setattr(data, "SIZE", 16)
     for name, value in {"UNSEEN": 6, "TEST": 20, "ALL": 24, "SIZE": 16, "EPISODES": 4}.items():
@@ -38,6 +40,7 @@ def test_everything_but_growth_is_shown_and_saved(tiny: None, command: Command, 
     assert saved["machine"]["threads"] == 1
     assert {row["part"] for row in saved["rows"]} >= {
         "Start, CPU time",
+        "From the command to its first use",
         "still",
         "moving",
         "Images of a step, augmented",

@@ -1,4 +1,4 @@
-"""What a command spends before it does anything, beside what importing torch takes."""
+"""What a command spends before it does anything, beside what importing torch takes; and how long it is to its use."""
 
 import resource
 import subprocess
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
+from episodica.bench.first_use import first_use
 from episodica.bench.section import Section
 from episodica.bench.timing import Case, Effort, interleaved
 
@@ -15,12 +16,13 @@ COMMANDS = ("--version", "--help", "list", "run quickstart --dry-run", "run quic
 
 
 def start(effort: Effort) -> Iterator[Section]:
-    """CPU time of processes of their own, whatever the clock: other processes on the machine do not count."""
+    """The first table is CPU time, whatever the clock: other processes on the machine do not count."""
     commands = {f"episodica {command}": command.split() for command in COMMANDS}
     cases = [Case(IMPORT, partial(_spend, "import torch"))]
     cases += [Case(name, partial(_spend, "from episodica.cli import main; main()", *c)) for name, c in commands.items()]
-    effort = replace(effort, steps=1, clock=_spent_by_children)
-    yield Section("Start, CPU time", interleaved(cases, effort, reference=IMPORT, warm=0))
+    of_children = replace(effort, steps=1, clock=_spent_by_children)
+    yield Section("Start, CPU time", interleaved(cases, of_children, reference=IMPORT, warm=0))
+    yield first_use(effort, _spent_by_children)
 
 
 def _spend(code: str, *arguments: str) -> None:
