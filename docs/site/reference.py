@@ -1,7 +1,7 @@
 """The reference: every command, setting, component and recipe, from the code that has them."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from importlib import import_module
 from importlib.resources import files
 
@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from addresses import ROOT
 from episodica.cli import VERBS
-from episodica.cli.catalogue import KINDS, settings_in
+from episodica.cli.catalogue import KINDS, Setting, settings_in
 from episodica.cli.screen import app
 from episodica.config import RunConfig, sections
 from episodica.registry import components, settings_of
@@ -31,9 +31,7 @@ def _command() -> str:
         import_module(f"episodica.cli.{module}")
     text = app.generate_docs(output_format="markdown")
     verbs = text[text.index("\n## episodica ") :].replace("```console\n", "```sh\n")
-    verbs = re.sub(
-        r"^episodica (.+?) \1 ", r"episodica \1 ", verbs, flags=re.MULTILINE
-    )  # a usage of our own has the verb
+    verbs = re.sub(r"^episodica (.+?) \1 ", r"episodica \1 ", verbs, flags=re.MULTILINE)  # the verb, not twice
     about = "What `episodica VERB --help` says. Settings such as `--method.p` are in the [config](config.md) and with "
     return f"# Command line\n\n{about}their [methods](methods.md).\n{verbs}"
 
@@ -74,20 +72,13 @@ def _recipes() -> str:
 
 
 def _table(model: type[BaseModel], prefix: str) -> list[str]:
-    rows = [
-        (f"`{setting.path}`", f"`{setting.default}`" if setting.default != "-" else "", _meaning(setting))
-        for setting in settings_in(model, prefix)
-    ]
-    return ["\n".join(_lines(("setting", "default", "meaning"), rows))] if rows else []
+    """One table, or none where there is nothing to set."""
+    rows = [_row(setting) for setting in settings_in(model, prefix)]
+    return ["\n".join(["| setting | default | meaning |", "|---|---|---|", *rows])] if rows else []
 
 
-def _meaning(setting: tuple[str, str, str, tuple[str, ...]]) -> str:
-    *_, meaning, choices = setting
-    return meaning + (f" ({', '.join(f'`{choice}`' for choice in choices)})" if choices else "")
-
-
-def _lines(head: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
-    yield f"| {' | '.join(head)} |"
-    yield "|---|---|---|"
-    for row in rows:
-        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+def _row(setting: Setting) -> str:
+    default = f"`{setting.default}`" if setting.default != "-" else ""
+    choices = f" ({', '.join(f'`{choice}`' for choice in setting.choices)})" if setting.choices else ""
+    cells = (f"`{setting.path}`", default, setting.meaning + choices)
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
