@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path as FilePath
 from tempfile import TemporaryDirectory
@@ -16,10 +17,13 @@ from episodica.classifier.image_map import in_the_plane
 from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.state import ModelState
 from episodica.data.decoding_process import DecodingProcess
+from episodica.files.digest import digest_of
 from episodica.serve import changes, handlers, quality, transfer
 from episodica.serve.changes import Addition, IfKnown
 from episodica.serve.description import history, model_info
 from episodica.serve.groups import grouped
+from episodica.serve.in_depth import in_depth, require_adaptable
+from episodica.serve.job import Jobs, Training
 from episodica.serve.limits import MODELS_COME_TO, BodyLimit, Limits
 from episodica.serve.messages import (
     Changed,
@@ -29,11 +33,12 @@ from episodica.serve.messages import (
     Health,
     History,
     ImageMap,
+    Job,
     KeptImages,
     ModelInfo,
     Quality,
 )
-from episodica.serve.orders import Asked, ImagesToMove, ImagesToRemove, NewName, ToGroup, ToUndo, Who
+from episodica.serve.orders import Asked, ImagesToMove, ImagesToRemove, NewName, ToGroup, ToStart, ToUndo, Who
 from episodica.serve.pages import ADDRESSES
 from episodica.serve.pictures import thumbnail
 from episodica.serve.refusals import BODY, CHANGE, add_refusals, possible
@@ -57,23 +62,36 @@ def guarded(
     limits: Limits | None = None,
     decoder: DecodingProcess | None = None,
     first: ModelState | None = None,
+    train: Training | None = None,
 ) -> App:
     """The application as it is served: the guard first, so that strangers cannot even send much.
 
-    `first` is the model as long as there is no folder: it is made with the first class.
+    `first` is the model as long as there is no folder: it is made with the first class. `train` is what learning in
+    depth does.
     """
     limits = limits or Limits()
-    return Guard(BodyLimit(application(folder, limits, decoder or DecodingProcess(), first), limits), host, token)
+    return Guard(
+        BodyLimit(application(folder, limits, decoder or DecodingProcess(), first, train), limits), host, token
+    )
 
 
 def application(
-    folder: ModelFolder, limits: Limits, decoder: DecodingProcess, first: ModelState | None = None
+    folder: ModelFolder,
+    limits: Limits,
+    decoder: DecodingProcess,
+    first: ModelState | None = None,
+    train: Training | None = None,
 ) -> FastAPI:
     worker, reader = ModelWorker(folder, limits, first), UploadReader(limits, decoder)
+    jobs = Jobs(train or partial(in_depth, folder))
+
+    def version() -> str:
+        return digest_of(worker.version().encode(), jobs.version)
 
     @asynccontextmanager
     async def until_closed(app: FastAPI) -> AsyncIterator[None]:
         yield
+        jobs.stop()
         worker.close()
         decoder.close()
 
@@ -88,9 +106,9 @@ def application(
     @app.get("/model", responses={304: {"description": "nothing has changed"}, **possible(422, 503)})
     async def model(response: Response, if_none_match: Annotated[str | None, Header()] = None) -> ModelInfo:
         """What the model is, knows and can do. Asked with the `ETag` of the last answer, it is cheap."""
-        if if_none_match == f'"{worker.version()}"':
+        if if_none_match == f'"{version()}"':
             return Response(status_code=HTTPStatus.NOT_MODIFIED)  # type: ignore[return-value]
-        found = await worker.ask(lambda now, end: model_info(now, worker.version(), None, limits))
+        found = await worker.ask(lambda now, end: model_info(now, version(), jobs.info, limits))
         response.headers["etag"] = f'"{found.version}"'
         return found
 
@@ -242,6 +260,22 @@ def application(
                 await transfer.received(request.stream(), file)
             sent = await worker.beside(lambda: transfer.guest(archive, reader, FilePath(place) / "model"))
             return await worker.ask(lambda now, end: transfer.take_in(now, worker, sent, who))
+
+    @app.get("/job")
+    async def job() -> Job:
+        """The work that is under way, or what came of the last."""
+        return Job(job=jobs.info)
+
+    @app.post("/job", status_code=HTTPStatus.ACCEPTED, responses=possible(*CHANGE))
+    async def start_job(order: ToStart, who: Who) -> Job:
+        """Learn in depth: train what the encoder's answers are seen through. The model answers meanwhile."""
+        await worker.ask(lambda now, end: require_adaptable(now, jobs.info))
+        return Job(job=jobs.start(who))
+
+    @app.delete("/job")
+    async def stop_job() -> Job:
+        """Stop it; the model stays as it was."""
+        return Job(job=await asyncio.to_thread(jobs.stop))
 
     @app.get("/health")
     async def health() -> Health:

@@ -89,7 +89,7 @@ def _short(answer: Answer) -> ShortAnswer:
 def add(now: Snapshot, worker: ModelWorker, wish: Addition, who: str, reader: UploadReader, end: Deadline) -> Changed:
     """Images of a class, new or known; each has a result of its own."""
     results, arrived = _read(now, worker, wish.uploads, reader, end)
-    if not now.state.exact:
+    if not isinstance(now.state, ExactState):
         return _remember_new(now, worker, wish.name, arrived, results, who, wish.asked)
 
     def edit(state: ModelState) -> tuple[ModelState, Draft] | None:
@@ -126,7 +126,7 @@ def _read(
             continue
         vector = embedded(now, worker.questions, digest_of(data), lambda square=square: square, end)
         results.append(result(upload, "taken"))
-        arrived.append(Arrived(place, square, points(vector[None])[0] if now.state.exact else vector))
+        arrived.append(Arrived(place, square, points(vector[None])[0] if isinstance(now.state, ExactState) else vector))
     return results, arrived
 
 
@@ -290,7 +290,7 @@ def _edited(
         assert isinstance(state, ExactState)
         return edit(state)
 
-    if not now.state.exact:
+    if not isinstance(now.state, ExactState):
         raise Refusal(HTTPStatus.CONFLICT, TRAINED)
     worker.folder.change(exact)
     return after_change(worker, now, asked)

@@ -56,7 +56,7 @@ def model_info(now: Snapshot, version: str, job: JobInfo | None, limits: Limits)
 def _cannot(state: ModelState, new: bool) -> dict[str, str]:
     empty = "there is nothing to export before the first class" if new else None
     given = {
-        **({} if state.exact else dict.fromkeys(OF_EXACT, TRAINED)),
+        **({} if isinstance(state, ExactState) else dict.fromkeys(OF_EXACT, TRAINED)),
         "export": empty,
         "onnx": empty,
     }
@@ -77,7 +77,7 @@ def accuracy(now: Snapshot) -> Accuracy | None:
         right = np.asarray(found.right)
         return share(int(right.sum()), len(right))
     measured = next((step.measured for step in reversed(now.state.history) if step.measured), None)
-    if now.state.exact or measured is None or measured.accuracy is None:
+    if isinstance(now.state, ExactState) or measured is None or measured.accuracy is None:
         return None
     return share(round(measured.accuracy * measured.images), measured.images)
 
@@ -123,7 +123,7 @@ def next_undo(now: Snapshot) -> int | None:
     last = undoable(now.changes)
     if last is None or last.what == "forget":
         return None
-    if last.back is None and (now.state.exact or last.before is None or now.changes[-1] is not last):
+    if last.back is None and (isinstance(now.state, ExactState) or last.before is None or now.changes[-1] is not last):
         return None
     return last.number
 

@@ -1,6 +1,6 @@
 """What clients send where no files come with it: JSON bodies, and who sends them."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 from urllib.parse import unquote
 
 from fastapi import Depends, Header, Request
@@ -33,6 +33,10 @@ class NewName(BaseModel):
 
 class ToGroup(BaseModel):
     asked: list[Digest] = Field(max_length=2000)
+
+
+class ToStart(BaseModel):
+    what: Literal["adapt"] = "adapt"
 
 
 class ToUndo(BaseModel):

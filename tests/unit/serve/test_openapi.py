@@ -29,6 +29,8 @@ WITHOUT_INPUT = {
     "GET /quality",
     "GET /map",
     "GET /export/model.zip",
+    "GET /job",
+    "DELETE /job",
 }  # there is nothing to get wrong
 ELSEWHERE = {"GET /export/onnx.zip", "POST /import"}  # one is slow, the other takes what nobody makes up
 

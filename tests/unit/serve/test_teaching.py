@@ -2,6 +2,7 @@
 
 import io
 import shutil
+import time
 import zipfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +16,7 @@ from episodica.classifier.encoder_choice import backbone_config
 from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.new_model import empty_model
 from episodica.data.decoding_process import DecodingProcess
+from episodica.errors import Interrupted
 from episodica.serve import transfer
 from episodica.serve.app import guarded
 from unit.coarse import coarse, pictures  # noqa: F401
@@ -299,3 +301,53 @@ def test_a_damaged_model_in_an_archive_is_refused(pupil: Pupil) -> None:
         if not name.startswith("history"):
             changed = zipped(**{**files, name: files[name][:-1] + b"!"})
             assert pupil.post("/import", content=changed).status_code == 422, name
+
+
+def ended(pupil: Pupil) -> Any:
+    for _ in range(500):
+        job = pupil.get("/job").json()["job"]
+        if job["state"] != "running":
+            return job
+        time.sleep(0.01)
+    pytest.fail("it does not end")
+
+
+def test_a_job_is_followed_and_stopped_while_questions_are_answered(
+    taught: Path, tmp_path: Path, decoder: DecodingProcess
+) -> None:
+    folder = ModelFolder(shutil.copytree(taught, tmp_path / "birds"))
+
+    def train(on_event: Any, stop: Callable[[], bool], who: str) -> Any:
+        with folder.writing():
+            on_event({"event": "step", "step": 3, "steps": 10})
+            while not stop():
+                time.sleep(0.001)
+            raise Interrupted
+
+    pupil = Pupil(guarded(folder, decoder=decoder, train=train))
+    pupil.order("/job", what="adapt", status=409)  # too few classes
+    for name in ("crane", "stork", "gull", "tern"):
+        pupil.add(name, *pictures(name, 2))
+    assert pupil.get("/job").json() == {"job": None}
+    etag = pupil.get("/model").headers["etag"]
+    assert pupil.order("/job", status=202)["job"]["state"] == "running"
+    pupil.order("/job", status=409)
+    while (job := pupil.get("/job").json()["job"])["total"] is None:
+        time.sleep(0.001)
+    assert (job["stage"], job["done"], job["total"]) == ("learning", 3, 10)
+    assert pupil.get("/model", headers={"if-none-match": etag}).status_code == 200
+    assert pupil.classified(pictures("ibis")[0])[0]["class"] == "ibis"
+    pupil.add("gull", *pictures("gull two", 1), status=409)
+    stopped = pupil.delete("/job").json()["job"]
+    assert (stopped["state"], stopped["result"]) == ("stopped", "Stopped; the model is as it was.")
+    pupil.add("gull", *pictures("gull two", 1))
+
+
+def test_earlier_blocks_are_looked_at_if_that_is_better(pupil: Pupil) -> None:
+    for name in ("crane", "stork", "gull", "tern"):
+        pupil.add(name, *pictures(name, 2))
+    before = pupil.model["state"]
+    pupil.order("/job", status=202)
+    job = ended(pupil)
+    assert (job["state"], pupil.model["state"]) == ("done", before)  # this encoder has one block
+    assert "no earlier blocks" in job["result"]
