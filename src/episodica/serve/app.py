@@ -17,7 +17,6 @@ from episodica.classifier.image_map import in_the_plane
 from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.state import ModelState
 from episodica.data.decoding_process import DecodingProcess
-from episodica.files.digest import digest_of
 from episodica.serve import changes, handlers, quality, transfer
 from episodica.serve.changes import Addition, IfKnown
 from episodica.serve.description import history, model_info
@@ -70,9 +69,8 @@ def guarded(
     depth does.
     """
     limits = limits or Limits()
-    return Guard(
-        BodyLimit(application(folder, limits, decoder or DecodingProcess(), first, train), limits), host, token
-    )
+    app = application(folder, limits, decoder or DecodingProcess(), first, train)
+    return Guard(BodyLimit(app, limits), host, token)
 
 
 def application(
@@ -82,11 +80,8 @@ def application(
     first: ModelState | None = None,
     train: Training | None = None,
 ) -> FastAPI:
-    worker, reader = ModelWorker(folder, limits, first), UploadReader(limits, decoder)
     jobs = Jobs(train or partial(in_depth, folder))
-
-    def version() -> str:
-        return digest_of(worker.version().encode(), jobs.version)
+    worker, reader = ModelWorker(folder, limits, first, lambda: jobs.version), UploadReader(limits, decoder)
 
     @asynccontextmanager
     async def until_closed(app: FastAPI) -> AsyncIterator[None]:
@@ -106,9 +101,9 @@ def application(
     @app.get("/model", responses={304: {"description": "nothing has changed"}, **possible(422, 503)})
     async def model(response: Response, if_none_match: Annotated[str | None, Header()] = None) -> ModelInfo:
         """What the model is, knows and can do. Asked with the `ETag` of the last answer, it is cheap."""
-        if if_none_match == f'"{version()}"':
+        if if_none_match == f'"{worker.version()}"':
             return Response(status_code=HTTPStatus.NOT_MODIFIED)  # type: ignore[return-value]
-        found = await worker.ask(lambda now, end: model_info(now, version(), jobs.info, limits))
+        found = await worker.ask(lambda now, end: model_info(now, worker.version(), jobs.info, limits))
         response.headers["etag"] = f'"{found.version}"'
         return found
 

@@ -91,9 +91,15 @@ def embed_each(recogniser: Recogniser, images: np.ndarray, deadline: Deadline) -
 class ModelWorker:
     """One thread computes, so answers under load are those of a quiet hour."""
 
-    def __init__(self, folder: ModelFolder, limits: Limits, first: ModelState | None = None) -> None:
-        """`first` is what there is as long as there is no folder."""
-        self.folder, self.limits, self.first = folder, limits, first
+    def __init__(
+        self,
+        folder: ModelFolder,
+        limits: Limits,
+        first: ModelState | None = None,
+        other_news: Callable[[], bytes] = lambda: b"",
+    ) -> None:
+        """`first` is what there is as long as there is no folder; `other_news` changes with what is told beside it."""
+        self.folder, self.limits, self.first, self._other_news = folder, limits, first, other_news
         self.questions = Questions()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="episodica-worker")
         self._waiting = 0
@@ -114,7 +120,7 @@ class ModelWorker:
 
     def version(self) -> str:
         """Changes with the model. Costs next to nothing, and waits for nobody."""
-        return digest_of(self._read_pointer() or b"")
+        return digest_of(self._read_pointer() or b"", self._other_news())
 
     def present(self) -> Snapshot:
         """Read anew exactly when the folder points to another state. For the work itself, after a change."""
