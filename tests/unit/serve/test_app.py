@@ -168,13 +168,13 @@ def test_a_damaged_model_is_named_in_the_log_and_not_in_the_answer(
 def test_elsewhere_a_token_is_needed_for_all_but_health(make_client: Callable[..., Client]) -> None:
     client = make_client(host="0.0.0.0", token="correct-horse-battery")
     assert client.get("/health").json() == {"status": "ok"}
-    for path in ("/", "/classes", "/openapi.json", "/docs", "/pages/classify.js"):
+    for path in ("/", "/classes", "/openapi.json", "/docs", "/pages/main.js"):
         assert client.get(path).status_code == 401
         assert client.get(path, headers={"authorization": "Bearer correct-horse-battery"}).status_code == 200
 
 
 def test_pages_and_description_need_nothing_from_elsewhere(client: Client) -> None:
-    for path in ("/", "/docs", "/pages/classify.js", "/pages/classify.css", "/pages/interface.js"):
+    for path in ("/", "/docs", "/pages/main.js", "/pages/base.css", "/pages/interface.js"):
         answer = client.get(path)
         assert answer.status_code == 200
         assert "default-src 'none'" in answer.headers["content-security-policy"]
