@@ -77,7 +77,7 @@ def graph_of(recogniser: ExactRecogniser) -> bytes:
 
     model, size, classes = load_from_string(recogniser.encoder.graph), recogniser.image_size, len(recogniser.names)
     before, after = Writer("pixel"), Writer("answer")
-    scaled = before.add("Mul", [IMAGES, before.constant(np.float32(255))])
+    scaled = before.add("Mul", [IMAGES, _number(before, 255)])
     bounded = before.add("Clip", [before.add("Round", [scaled]), *_limits(before, 0, 255)])
     planes_last = before.add("Transpose", [bounded], perm=[0, 2, 3, 1])
     before.add("Cast", [planes_last], to_name=PIXELS, to=TensorProto.UINT8)

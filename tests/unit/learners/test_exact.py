@@ -33,7 +33,8 @@ def same(a: ExactClassifier, b: ExactClassifier) -> bool:
         (c.whitening.shrinkage, c.temperature, c.limit(), c.calibration.signal, c.calibration.noise) for c in (a, b)
     ]
     arrays = [(c.means, c.counts, c.whitening.centre, c.whitening.inverse) for c in (a, b)]
-    assert np.array_equal(*strange)
+    assert len(strange) == 2
+    assert np.array_equal(strange[0], strange[1])
     return a.names == b.names and numbers[0] == numbers[1] and all(map(np.array_equal, *arrays))
 
 

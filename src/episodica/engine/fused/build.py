@@ -81,8 +81,10 @@ def _built_once(key: str, folder: Folder) -> ctypes.CDLL:
 def _found(key: str, folder: Folder) -> ctypes.CDLL | None:
     """What an earlier start has built, where it is whole and ours and of use here; what is not, is removed."""
     found = find_sealed(folder, key, ENDING, MOST)
+    if found is None:
+        return None
     try:
-        return ctypes.CDLL(str(folder.path / found.name)) if found else None
+        return ctypes.CDLL(str(folder.path / found.name))
     except OSError:
         folder.remove(found.name)
         return None
