@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 from fastapi import FastAPI, File, Form, Header, Path, Query, Request, Response, UploadFile
-from fastapi.responses import FileResponse, StreamingResponse
+from fastapi.responses import FileResponse, PlainTextResponse, StreamingResponse
 
 from episodica.classifier.class_names import class_name
 from episodica.classifier.image_map import in_the_plane
@@ -19,7 +19,8 @@ from episodica.classifier.state import ModelState
 from episodica.data.decoding_process import DecodingProcess
 from episodica.serve import changes, handlers, quality, transfer
 from episodica.serve.changes import Addition, IfKnown
-from episodica.serve.description import history, model_info
+from episodica.serve.description import held_out_strangeness, history, model_info
+from episodica.serve.drift import Drift
 from episodica.serve.groups import grouped
 from episodica.serve.in_depth import in_depth, require_adaptable
 from episodica.serve.job import Jobs, Training
@@ -37,10 +38,14 @@ from episodica.serve.messages import (
     ModelInfo,
     Quality,
 )
+from episodica.serve.metrics import MEDIA_TYPE as METRICS_TYPE
+from episodica.serve.metrics import Measured, Metrics
 from episodica.serve.orders import Asked, ImagesToMove, ImagesToRemove, NewName, ToGroup, ToStart, ToUndo, Who
 from episodica.serve.pages import ADDRESSES
 from episodica.serve.pictures import thumbnail
 from episodica.serve.refusals import BODY, CHANGE, add_refusals, possible
+from episodica.serve.streaming import MEDIA_TYPE as JSON_LINES
+from episodica.serve.streaming import in_memory, lines, wants_lines
 from episodica.serve.uploads import Refusal, Upload, UploadReader, check_count, checked_name, shown_name
 from episodica.serve.worker import ModelWorker
 from episodica.web.guard import App, Guard
@@ -69,7 +74,8 @@ def guarded(
     depth does.
     """
     limits = limits or Limits()
-    app = application(folder, limits, decoder or DecodingProcess(), first, train)
+    metrics = Metrics()
+    app = Measured(application(folder, limits, decoder or DecodingProcess(), first, train, metrics), metrics)
     return Guard(BodyLimit(app, limits), host, token)
 
 
@@ -79,7 +85,9 @@ def application(
     decoder: DecodingProcess,
     first: ModelState | None = None,
     train: Training | None = None,
+    metrics: Metrics | None = None,
 ) -> FastAPI:
+    metrics, drift = metrics or Metrics(), Drift()
     jobs = Jobs(train or partial(in_depth, folder))
     worker, reader = ModelWorker(folder, limits, first, lambda: jobs.version), UploadReader(limits, decoder)
 
@@ -101,17 +109,49 @@ def application(
     @app.get("/model", responses={304: {"description": "nothing has changed"}, **possible(422, 503)})
     async def model(response: Response, if_none_match: Annotated[str | None, Header()] = None) -> ModelInfo:
         """What the model is, knows and can do. Asked with the `ETag` of the last answer, it is cheap."""
-        if if_none_match == f'"{worker.version()}"':
+        if if_none_match == f'"{worker.version()}{drift.mark}"':
             return Response(status_code=HTTPStatus.NOT_MODIFIED)  # type: ignore[return-value]
-        found = await worker.ask(lambda now, end: model_info(now, worker.version(), jobs.info, limits))
+        found = await worker.ask(lambda now, end: model_info(now, worker.version(), jobs.info, limits, drift))
         response.headers["etag"] = f'"{found.version}"'
         return found
 
-    @app.post("/classify", responses=possible(*BODY))
-    async def classify(images: Images, support: Support, support_class: SupportClass) -> Classified:
+    async def answered(asked: Sequence[Upload], support: handlers.Support) -> Classified:
+        found, held_out = await worker.ask(
+            lambda now, end: (
+                handlers.classify(now, worker.questions, asked, support, reader, end),
+                held_out_strangeness(now),
+            )
+        )
+        if not support:
+            metrics.images.update(answer.unknown for answer in found.answers)
+            drift.note(found.state, [a.strangeness for a in found.answers if a.strangeness is not None])
+            drift.distance(found.state, held_out)
+        return found
+
+    @app.get("/metrics", response_class=PlainTextResponse, responses=possible(503))
+    async def measured() -> PlainTextResponse:
+        """Requests, latencies, the share of unknown images and drift, in the text format of Prometheus."""
+        now = await worker.ask(lambda now, end: now)
+        found = drift.distance(now.state.id, held_out_strangeness(now))
+        return PlainTextResponse(metrics.text(found.value, found.images, found.moved), media_type=METRICS_TYPE)
+
+    @app.post(
+        "/classify",
+        responses={
+            200: {"content": {JSON_LINES: {"schema": {"type": "string"}}}},
+            **possible(*BODY),
+        },
+    )
+    async def classify(
+        images: Images,
+        support: Support,
+        support_class: SupportClass,
+        accept: Annotated[str | None, Header(description="`application/jsonl`: a line for each image")] = None,
+    ) -> Classified:
         """Recognise images by the classes of the model or, where support images come with them, by theirs.
 
-        The n-th `support_class` is the class name of the n-th `support` image.
+        The n-th `support_class` is the class name of the n-th `support` image. Asked for JSON Lines, it answers each
+        image on a line of its own as soon as it can, and an image that cannot be read by a line with an `error`.
         """
         check_count(len(images) + len(support), limits, "images")
         if len(support) != len(support_class):
@@ -120,8 +160,13 @@ def application(
         grouped: dict[str, list[Upload]] = {}
         for i, (name, upload) in enumerate(zip(support_class, uploads(support, "support"), strict=True)):
             grouped.setdefault(checked_name(name, limits, "support_class", i), []).append(upload)
-        asked = uploads(images, "images")
-        return await worker.ask(lambda now, end: handlers.classify(now, worker.questions, asked, grouped, reader, end))
+        if not wants_lines(accept):
+            return await answered(uploads(images, "images"), grouped)
+        if grouped:
+            sentence = "JSON Lines are answered by the model's own classes: leave the support images out, or the header"
+            raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, sentence, "support")
+        asked = lines(await in_memory(images), lambda upload: answered([upload], {}))
+        return StreamingResponse(asked, media_type=JSON_LINES)  # type: ignore[return-value]
 
     @app.get("/classes", responses=possible(503))
     async def classes() -> ClassList:

@@ -8,8 +8,19 @@ from episodica.classifier.history import Change, undoable
 from episodica.classifier.state import ModelState
 from episodica.learners.calibration import LeftOut
 from episodica.records.results import wilson_interval
+from episodica.serve.drift import Drift
 from episodica.serve.limits import Limits
-from episodica.serve.messages import Accuracy, ChangeInfo, ClassInfo, EncoderInfo, History, JobInfo, ModelInfo, Sizes
+from episodica.serve.messages import (
+    Accuracy,
+    ChangeInfo,
+    ClassInfo,
+    DriftInfo,
+    EncoderInfo,
+    History,
+    JobInfo,
+    ModelInfo,
+    Sizes,
+)
 from episodica.serve.questions import MOST as MOST_ASKED
 from episodica.serve.worker import Snapshot
 
@@ -18,7 +29,8 @@ OF_EXACT = ("add", "correct", "rename", "remove", "quality", "map", "adapt", "im
 NEW = "There is no model {} yet: this one is empty, and is made when the first class comes."
 
 
-def model_info(now: Snapshot, version: str, job: JobInfo | None, limits: Limits) -> ModelInfo:
+def model_info(now: Snapshot, version: str, job: JobInfo | None, limits: Limits, drift: Drift) -> ModelInfo:
+    moved = drift.distance(now.state.id, held_out_strangeness(now))
     state, name = now.state, now.folder.path.name
     new = not now.folder.exists
     cannot = _cannot(state, new)
@@ -28,7 +40,8 @@ def model_info(now: Snapshot, version: str, job: JobInfo | None, limits: Limits)
         name=name,
         kind="exact" if exact else "trained",
         new=new,
-        notice=NEW.format(name) if new else None,
+        notice=NEW.format(name) if new else moved.warning,
+        drift=None if moved.value is None else DriftInfo(distance=moved.value, images=moved.images, moved=moved.moved),
         encoder=EncoderInfo(
             name=state.config.backbone.name,
             origin=state.record.encoder.origin if isinstance(state, ExactState) else None,
@@ -37,7 +50,7 @@ def model_info(now: Snapshot, version: str, job: JobInfo | None, limits: Limits)
         can=can,
         cannot=cannot,
         state=state.id,
-        version=version,
+        version=version + drift.mark,
         keeps=state.record.kept_of_a_class,
         accuracy=accuracy(now),
         classes=class_infos(now),
@@ -69,6 +82,11 @@ def left_out(now: Snapshot) -> LeftOut | None:
     if not isinstance(recogniser, ExactRecogniser) or len(recogniser.names) < 2:
         return None
     return recogniser.classifier.calibration.left_out
+
+
+def held_out_strangeness(now: Snapshot) -> np.ndarray | None:
+    found = left_out(now)
+    return None if found is None else np.asarray(found.strangeness)
 
 
 def accuracy(now: Snapshot) -> Accuracy | None:

@@ -102,12 +102,26 @@ class Job(Answered):
     job: JobInfo | None
 
 
+class DriftInfo(Answered):
+    """How unlike the images of the last week are to those that the model was tried on."""
+
+    distance: float
+    """of Kolmogorov and Smirnov, 0 to 1, between the two distributions of strangeness"""
+    images: int
+    """of the last week"""
+    moved: bool
+    """more than chance explains, and enough to matter"""
+
+
 class ModelInfo(Answered):
     name: str
     kind: Literal["exact", "trained"]
     new: bool
     """there is no folder yet: it is made with the first class"""
     notice: str | None
+    """what users should know: that it is empty, or is asked about images of another kind than it was tried on"""
+    drift: DriftInfo | None = None
+    """null where too few images were asked, or nothing is known of held-out ones"""
     encoder: EncoderInfo
     can: dict[str, bool]
     cannot: dict[str, str]

@@ -24,6 +24,7 @@ KEPT = (
 WITHOUT_INPUT = {
     "GET /classes",
     "GET /health",
+    "GET /metrics",
     "GET /model",
     "GET /history",
     "GET /quality",
