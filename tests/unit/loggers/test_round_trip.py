@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from importlib import import_module
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -104,15 +105,15 @@ def test_mlflow(logged: Logged) -> None:
 
 def test_weights_and_biases(logged: Logged) -> None:
     """In its own format, and nothing was sent anywhere."""
-    from wandb.proto import wandb_internal_pb2
     from wandb.sdk.internal.datastore import DataStore
 
     (folder,) = (logged.folder / "wandb").glob("offline-run-*")
+    messages: Any = import_module("wandb.proto.wandb_internal_pb2")  # its names are made when it is imported
     store = DataStore()
     store.open_for_scan(str(folder / f"run-{logged.config.run_id}.wandb"))
     history, settings = [], {}
     while (data := store.scan_data()) is not None:
-        record = wandb_internal_pb2.Record()
+        record = messages.Record()
         record.ParseFromString(data)
         if record.HasField("history"):
             row = {item.key or item.nested_key[0]: json.loads(item.value_json) for item in record.history.item}

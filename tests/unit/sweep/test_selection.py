@@ -93,7 +93,7 @@ def test_two_ways_to_choose_seeds_do_not_mix() -> None:
 @given(st.integers(1, 40), st.integers(1, 12))
 def test_parts_hold_every_run_once_and_are_equal_but_for_one(runs: int, of: int) -> None:
     grid: Any = list(range(runs))
-    parts = [Part(number, of).take(grid) for number in range(1, of + 1)]
+    parts: list[Any] = [Part(number, of).take(grid) for number in range(1, of + 1)]
     assert sorted(run for part in parts for run in part) == grid
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
 

@@ -14,6 +14,7 @@ def test_a_range_of_numbers_takes_the_kind_of_the_field() -> None:
     assert share.continuous
     whole = parse_axis("memory.per_class=5:20:5")
     assert whole == Range("memory.per_class", 5, 20, step=5.0, whole=True)
+    assert isinstance(whole, Range)
     assert not whole.continuous
 
 
