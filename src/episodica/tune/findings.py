@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from io import StringIO
 from typing import Any
 
-import optuna
+from optuna import Study
+from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
 from optuna.trial import FrozenTrial, TrialState
 
 from episodica.errors import InputError
@@ -80,11 +81,11 @@ class Findings:
         return text.getvalue()
 
 
-def _importances(study: optuna.Study, finished: int) -> dict[str, float]:
+def _importances(study: Study, finished: int) -> dict[str, float]:
     """PED-ANOVA (Watanabe, Bansal and Hutter 2023): how far the good tries lie apart from all, in each setting."""
     if finished < ENOUGH:
         return {}
-    return optuna.importance.get_param_importances(study, evaluator=optuna.importance.PedAnovaImportanceEvaluator())
+    return get_param_importances(study, evaluator=PedAnovaImportanceEvaluator())
 
 
 def shown(value: Any) -> str:
