@@ -61,12 +61,14 @@ def engine_scores(learner: RelationNet, episodes: Episodes, experiment: Experime
 
 @torch.no_grad()
 def pair_by_pair(learner: RelationNet, episodes: Embedded) -> Tensor:
-    """Episode after episode, all of its pairs in one batch through the plain relation module. [B, N * Q, N]"""
-    found = []
-    for support, queries in zip(episodes.support, episodes.query, strict=True):
-        n, k, m = *support.shape[:2], len(queries)
-        left = support.flatten(0, 1).repeat(m, 1, 1, 1)
-        right = queries.repeat_interleave(n * k, dim=0)
-        relations = learner.relation(torch.cat([left, right], dim=1))
-        found.append(relations.view(m, n, k).mean(-1))
-    return torch.stack(found)
+    """Episode after episode. [B, N * Q, N]"""
+    pairs = zip(episodes.support, episodes.query, strict=True)
+    return torch.stack([relations(learner, support, queries).mean(-1) for support, queries in pairs])
+
+
+def relations(learner: RelationNet, support: Tensor, queries: Tensor) -> Tensor:
+    """All pairs of an episode in one batch through the plain relation module. [N, K, *E], [M, *E] -> [M, N, K]"""
+    n, k, m = *support.shape[:2], len(queries)
+    left = support.flatten(0, 1).repeat(m, 1, 1, 1)
+    right = queries.repeat_interleave(n * k, dim=0)
+    return learner.relation(torch.cat([left, right], dim=1)).view(m, n, k)

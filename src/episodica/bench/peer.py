@@ -19,6 +19,7 @@ from episodica.bench.timing import Clock
 from episodica.bench.workload import Workload
 from episodica.config.sections import AugmentConfig
 from episodica.engine.forward import frozen
+from episodica.models.random_layers import lending
 from episodica.rng import generator
 
 ENHANCERS = {
@@ -119,6 +120,7 @@ class PeerLoop:
         self.student = workload.learner().to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
         self.teacher = frozen(self.student)
         self.optimizer = Adam(self.student.parameters(), lr=workload.config.train.lr)
+        self.noise = generator("peer", "noise")
         self.spent: dict[str, float] = {}
 
     def step(self) -> Tensor:
@@ -141,7 +143,8 @@ class PeerLoop:
 
     def loss(self, images: Tensor) -> Tensor:
         """Cross-entropy of the cross-task sub-episode, and what both models say about both sub-episodes."""
-        new = self._logits(self.student.embed(images))
+        with lending(self.student, self.noise):
+            new = self._logits(self.student.embed(images))
         with torch.no_grad():
             old = self._logits(self.teacher.embed(images)).softmax(-1)
         method, shape = self.workload.method, self.workload.shape

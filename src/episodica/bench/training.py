@@ -1,14 +1,17 @@
-"""A training step of ERD with a 4-Conv: the engine, by plain torch and by its own kernels, against the peer's loop."""
+"""A training step of ERD: the engine, by plain torch and by its own kernels, against the peer's loop."""
 
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from torch import Tensor
+
 from episodica.bench.arithmetic import step_gflop
 from episodica.bench.peak import best_convolutions
 from episodica.bench.peer import PeerLoop, in_memory, loaded
+from episodica.bench.relation_peer import RelationPeerLoop
 from episodica.bench.section import Section
-from episodica.bench.timing import Case, Effort, Row, interleaved, peak
+from episodica.bench.timing import Case, Clock, Effort, Row, interleaved, peak
 from episodica.bench.workload import DEFAULT, EngineLoop, Workload, available_kernels
 
 PEER, IN_MEMORY = "peer-style loop", "the same loop on tensors in memory"
@@ -23,10 +26,17 @@ class Setting:
 
 
 SETTINGS = (
-    Setting(Workload(), "Training step, 1-shot, 32 px"),
     Setting(Workload(how=DEFAULT), "Training step, 1-shot, 32 px, augmented"),
+    Setting(Workload(size=84, how=DEFAULT), "Training step, 1-shot, 84 px, augmented", shorter=8),
+    Setting(Workload(), "Training step, 1-shot, 32 px"),
     Setting(Workload(shots=5), "Training step, 5-shot, 32 px", shorter=4),
     Setting(Workload(size=84), "Training step, 1-shot, 84 px", shorter=8),
+    Setting(
+        Workload(how=DEFAULT, network="Relation Networks"),
+        "Relation Networks, training step, 32 px, augmented",
+        shorter=2,
+    ),
+    Setting(Workload(how=DEFAULT, network="ResNet-12"), "ResNet-12, training step, 32 px, augmented", shorter=16),
 )
 
 
@@ -39,7 +49,7 @@ def _section(setting: Setting, effort: Effort) -> Section:
     workload = replace(setting.workload)  # its images are gone with this section
     seconds = {workers: _seconds_with(workload, workers, effort) for workers in worker_counts(effort)}
     best = min(seconds, key=lambda workers: seconds[workers])
-    peer = PeerLoop(workload, loaded(workload, best), effort.clock)
+    peer = peer_loop(workload, loaded(workload, best), effort.clock)
     cases = [Case(PEER, peer.step, _gflop(workload, teacher=True))]
     if not workload.how.random:
         memory = PeerLoop(workload, in_memory(workload), effort.clock)
@@ -48,12 +58,20 @@ def _section(setting: Setting, effort: Effort) -> Section:
         loop = EngineLoop(workload, kernels)
         loop.step()  # fills the old model's cache, which a session does once
         cases.append(Case(ENGINE[kernels], loop.step, _gflop(workload, teacher=workload.how.random)))
-    convolutions = best_convolutions()
+    convolutions = best_convolutions() if workload.network == "4-Conv" else []
     rows = interleaved(cases, effort, reference=PEER, convolutions=convolutions)
-    return Section(setting.title, rows, [*_about_peer(rows, peer, seconds), _about_peak(rows, convolutions)])
+    return Section(setting.title, rows, [*_about_peer(rows, peer, seconds), *_about_peak(rows, convolutions)])
 
 
-def _gflop(workload: Workload, *, teacher: bool) -> float:
+def peer_loop(workload: Workload, batches: Iterator[Tensor], clock: Clock) -> PeerLoop:
+    kind = RelationPeerLoop if workload.network == "Relation Networks" else PeerLoop
+    return kind(workload, batches, clock)
+
+
+def _gflop(workload: Workload, *, teacher: bool) -> float | None:
+    """Of a 4-Conv; the others are not compared with the peak."""
+    if workload.network != "4-Conv":
+        return None
     return step_gflop(workload.learner().backbone.blocks, workload.size, workload.images, teacher=teacher)
 
 
@@ -63,7 +81,7 @@ def worker_counts(effort: Effort) -> tuple[int, ...]:
 
 
 def _seconds_with(workload: Workload, workers: int, effort: Effort) -> float:
-    peer = PeerLoop(workload, loaded(workload, workers), effort.clock)
+    peer = peer_loop(workload, loaded(workload, workers), effort.clock)
     (row,) = interleaved([Case(PEER, peer.step)], Effort(1, effort.steps, effort.clock))
     return row.ms / 1e3
 
@@ -78,6 +96,7 @@ def _about_peer(rows: Sequence[Row], peer: PeerLoop, seconds: dict[int, float]) 
             yield f"images one by one make the peer's loop {row.ratio:.2f} times as slow as tensors in memory"
 
 
-def _about_peak(rows: Sequence[Row], convolutions: Sequence[Case]) -> str:
+def _about_peak(rows: Sequence[Row], convolutions: Sequence[Case]) -> Iterator[str]:
     seconds = {row.name: row.ms / 1e3 for row in rows}
-    return f"the best convolution, forward and backward, does {peak(convolutions, seconds):.0f} GFLOP/s"
+    if convolutions:
+        yield f"the best convolution, forward and backward, does {peak(convolutions, seconds):.0f} GFLOP/s"

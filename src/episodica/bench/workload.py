@@ -6,6 +6,7 @@ Noise is as good as photographs here: no part of the arithmetic depends on what 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -28,6 +29,11 @@ CLASSES, PER_CLASS = 20, 100
 CPU = torch.device("cpu")
 STILL = AugmentConfig(crop="none", flip=False, brightness=0, contrast=0, colour=0)
 DEFAULT = AugmentConfig()
+NETWORKS: Mapping[str, dict[str, Any]] = {
+    "4-Conv": {},
+    "ResNet-12": {"backbone": {"name": "resnet12"}},
+    "Relation Networks": {"learner": {"name": "relationnet"}, "backbone": {"pools": 2}},
+}
 
 
 def available_kernels() -> tuple[str, ...]:
@@ -51,10 +57,11 @@ class Workload:
     size: int = 32
     shots: int = 1
     how: AugmentConfig = STILL
+    network: str = "4-Conv"
 
     @cached_property
     def config(self) -> RunConfig:
-        return resolve({"augment": {"size": self.size}, "shape": {"shots": self.shots}})
+        return resolve({"augment": {"size": self.size}, "shape": {"shots": self.shots}, **NETWORKS[self.network]})
 
     @property
     def shape(self) -> Shape:

@@ -56,6 +56,8 @@ class Forward:
             assert access.frozen is not None
             self._student = access.frozen.above(learner)
             self._old_model = None if teacher is None else access.frozen.above(teacher)
+        # Without batch-norms, and so without the maps of every block, which are asked for with batches only.
+        self._old_embedder = None if self._old_model is None else folded(self._old_model)
         self._split_bn = split_bn
         self._cached, self._bank = cache, bank
 
@@ -153,11 +155,11 @@ class Forward:
         return embeddings[torch.cat(places).argsort().to(embeddings.device)]
 
     def _old(self, views: Tensor, inputs: Tensor) -> Tensor:
-        assert self._old_model is not None, "the first session has no old model"
+        assert self._old_embedder is not None, "the first session has no old model"
         if self._cached:
             return self._table[views]
         with torch.no_grad():
-            return self._old_model.embed(inputs)
+            return self._old_embedder.embed(inputs)
 
     def _old_batch(self, batch: Batch, inputs: Tensor) -> EmbeddedBatch:
         assert self._old_model is not None, "the first session has no old model"

@@ -15,13 +15,19 @@ from episodica.engine.embedder import folded
 from episodica.engine.fused import kernels
 from episodica.engine.fused.accelerate import accelerate
 from episodica.engine.fused.build import CannotBuild, library
+from episodica.engine.fused.conv import Conv
 from episodica.engine.fused.first_block import FirstBlock
 from episodica.engine.fused.form import fits
 from episodica.engine.fused.later_block import LaterBlock
+from episodica.learners.learner import Learner
 from episodica.learners.protonet import ProtoNet
+from episodica.learners.relationnet import RelationNet
 from episodica.models import conv4
 from episodica.models.conv4 import Conv4
+from episodica.models.random_layers import lending
+from episodica.models.resnet12 import ResNet12
 from episodica.rng import generator, seeded
+from episodica.types import Embedded
 
 shapes = st.tuples(st.integers(1, 5), st.integers(2, 13), st.integers(2, 13), st.sampled_from([16, 32, 48, 64, 80]))
 INPUTS = {FirstBlock: 3, LaterBlock: 16}
@@ -263,6 +269,49 @@ def test_the_networks_of_the_paper_are_those_of_plain_torch(width, size):
     torch.testing.assert_close(quick.embed(images), learner.embed(images), rtol=1e-4, atol=1e-4)
     for (name, ours), plain in zip(quick.named_buffers(), learner.buffers(), strict=True):
         torch.testing.assert_close(ours, plain, rtol=1e-4, atol=1e-5, msg=lambda text, name=name: f"{name}: {text}")
+
+
+def step(learner: Learner, images: Tensor) -> dict[str, Tensor]:
+    """Embeddings and all gradients of a step, without what is random about it."""
+    with seeded("step"), lending(learner, generator("noise")):
+        out = learner.answers(Embedded.of(learner.embed(images).unflatten(0, (1, 2, 3)), 1))
+    (out * torch.randn(out.shape, generator=generator("gradient", *out.shape))).sum().backward()
+    return {"out": out.detach(), **{name: p.grad for name, p in learner.named_parameters() if p.grad is not None}}
+
+
+@pytest.mark.parametrize(
+    "build",
+    [lambda: ProtoNet(backbone=ResNet12()), lambda: RelationNet(backbone=Conv4(pools=2))],
+    ids=["resnet", "relation"],
+)
+def test_other_networks_are_those_of_plain_torch(build):
+    with seeded("others"):
+        learner = build()
+        learner.build_for(16)
+    quick, images = deepcopy(learner), draw(FirstBlock, 6, 16, 16)
+    assert accelerate(quick, "fused", lambda text: None) == "fused"
+    assert list(quick.state_dict()) == list(learner.state_dict())
+    plain, found = (step(one, images) for one in (learner, quick))
+    assert plain.keys() == found.keys()
+    for name in plain:
+        torch.testing.assert_close(
+            found[name], plain[name], rtol=1e-3, atol=1e-3 * float(plain[name].abs().max()) + 1e-6
+        )
+    with torch.no_grad():
+        embedded = folded(quick).embed(images)
+    torch.testing.assert_close(embedded, learner.eval().embed(images), rtol=1e-4, atol=1e-4)
+
+
+def test_convolutions_of_a_class_of_their_own_are_left_alone():
+    class Own(nn.Conv2d):
+        pass
+
+    with seeded("own"):
+        learner = ProtoNet(backbone=ResNet12())
+        learner.backbone.blocks[1].body[0] = Own(64, 160, 3, padding=1, bias=False)
+    accelerate(learner, "fused", lambda text: None)
+    kinds = [type(layer) for block in learner.backbone.blocks for layer in block.body if isinstance(layer, nn.Conv2d)]
+    assert kinds == [nn.Conv2d, Conv, Conv, Own, *[Conv] * 8]
 
 
 def changed(place: int, module: nn.Module) -> nn.Sequential:

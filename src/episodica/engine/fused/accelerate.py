@@ -1,27 +1,27 @@
 """Where the compiled kernels are put to use: one call on a learner that is about to be trained."""
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, TypeGuard
 
 from torch import nn
 
 from episodica.engine.fused.build import CannotBuild, kernels
+from episodica.engine.fused.conv import Conv
 from episodica.engine.fused.first_block import FirstBlock
-from episodica.engine.fused.form import fits
+from episodica.engine.fused.form import conv_fits, fits
 from episodica.engine.fused.later_block import LaterBlock
 from episodica.errors import InputError
 from episodica.learners.learner import Learner
 
 
 def accelerate(learner: Learner, asked: str, notice: Callable[[str], None]) -> Literal["torch", "fused"]:
-    """Let the learner, and every copy of it, compute by the fused kernels the blocks that they are for.
+    """Let the learner, and every copy of it, compute by the kernels the blocks and convolutions that they are for.
 
     Names, parameters and state stay what they are. Returns what computes, for the records.
     """
-    blocks = learner.backbone.blocks
     if asked == "torch":
         return "torch"
-    obstacle = _obstacle(blocks)
+    obstacle = _obstacle(learner)
     if obstacle is None:
         try:
             remark = kernels().remark
@@ -32,24 +32,34 @@ def accelerate(learner: Learner, asked: str, notice: Callable[[str], None]) -> L
             if asked == "auto":
                 notice(f"slower than it could be: {obstacle}")
     if obstacle is None:
-        _replace(blocks)
+        _replace(learner, learner.backbone.blocks[0])
         return "fused"
     if asked == "fused":
         raise InputError(f"kernels = fused: {obstacle}; or take kernels = auto, which then does without")
     return "torch"
 
 
-def _obstacle(blocks: nn.Sequential) -> str | None:
-    if not any(fits(block) for block in blocks):
-        return "they are for blocks of a 3x3 conv, batch-norm, 2x2 max-pool and ReLU, which this backbone has not"
-    if any(parameter.device.type != "cpu" for parameter in blocks.parameters()):
+def _obstacle(learner: Learner) -> str | None:
+    if not any(fits(module) or _alone(module) for module in learner.modules()):
+        return "they are for 3x3 convolutions of 16, 32, 48, ... channels, which this backbone has not"
+    if any(parameter.device.type != "cpu" for parameter in learner.parameters()):
         return "they are for the CPU"
     return None
 
 
-def _replace(blocks: nn.Sequential) -> None:
-    for i, block in enumerate(blocks):
-        if fits(block):
-            assert isinstance(block, nn.Sequential)
-            kind = FirstBlock if next(block.parameters()).shape[1] == 3 and i == 0 else LaterBlock
-            blocks[i] = kind(*block).train(block.training)
+def _alone(module: nn.Module) -> TypeGuard[nn.Conv2d]:
+    """Whether it is a convolution that minimal filtering is for; one of a class of its own may do something else."""
+    return type(module) is nn.Conv2d and conv_fits(module) and module.in_channels % 16 == 0
+
+
+def _replace(module: nn.Module, first: nn.Module) -> None:
+    """What is fitting in the module, where `first` is the one that sees images."""
+    for name, child in list(module.named_children()):
+        if fits(child):
+            assert isinstance(child, nn.Sequential)
+            kind = FirstBlock if child is first and next(child.parameters()).shape[1] == 3 else LaterBlock
+            setattr(module, name, kind(*child).train(child.training))
+        elif _alone(child):
+            setattr(module, name, Conv.of(child))
+        else:
+            _replace(child, first)

@@ -7,14 +7,18 @@ from torch import Tensor, nn
 def fits(block: nn.Module) -> bool:
     match list(block) if isinstance(block, nn.Sequential) else []:
         case [nn.Conv2d() as conv, nn.BatchNorm2d() as norm, nn.MaxPool2d() as pool, nn.ReLU()]:
-            return _conv_fits(conv) and _norm_fits(norm) and _pool_fits(pool)
+            known = conv_fits(conv) and conv.bias is not None
+            return known and _norm_fits(norm) and _pool_fits(pool)
     return False
 
 
-def _conv_fits(conv: nn.Conv2d) -> bool:
+def conv_fits(conv: nn.Module) -> bool:
+    """Whether it is a convolution 3x3 whose maps keep their size."""
+    if not isinstance(conv, nn.Conv2d):
+        return False
     form = conv.kernel_size, conv.stride, conv.padding, conv.dilation, conv.groups, conv.padding_mode
     known = form == ((3, 3), (1, 1), (1, 1), (1, 1), 1, "zeros")
-    return known and conv.bias is not None and conv.out_channels % 16 == 0 and conv.weight.dtype == torch.float32
+    return known and conv.out_channels % 16 == 0 and conv.weight.dtype == torch.float32
 
 
 def _norm_fits(norm: nn.BatchNorm2d) -> bool:

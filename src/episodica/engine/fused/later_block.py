@@ -1,6 +1,7 @@
 """The later blocks of a 4-Conv: a convolution, then batch-norm, 2x2 max-pool and ReLU in one pass.
 
-In training the bias of a convolution before a batch-norm cancels out, so it is left to the running mean.
+In training the bias of a convolution before a batch-norm cancels out, so it is left to the running mean. Where the
+statistics are fixed, batch-norm is part of the convolution, and autograd has the gradient if one is asked for.
 """
 
 from typing import Any
@@ -18,19 +19,18 @@ class LaterBlock(nn.Sequential):
 
     def forward(self, input: Tensor) -> Tensor:  # [M, I, H, W] -> [M, O, H / 2, W / 2]
         weight, bias, norm = parts(self)
-        learning = norm is not None and norm.training
-        if torch.is_grad_enabled() and not learning:
-            return super().forward(
-                input
-            )  # no kernel has the gradient through fixed statistics: training always uses those of the batch
-        maps = convolve(input, weight)
-        if norm is None:
-            return kernels.norm_pool_relu(maps, torch.ones_like(bias), bias, None)
-        if learning:
+        if norm is not None and norm.training:
+            maps = convolve(input, weight)
             return _NormPoolReLU.apply(maps, bias, norm.weight, norm.bias, norm)  # type: ignore[return-value]
-        mean, variance = running(norm)
-        scale = norm.weight * (variance + norm.eps).rsqrt()
-        return kernels.norm_pool_relu(maps, scale, norm.bias + scale * (bias - mean), None)
+        if norm is not None:
+            mean, variance = running(norm)
+            scale = norm.weight * (variance + norm.eps).rsqrt()
+            bias = (norm.bias + scale * (bias - mean)).float()
+            weight = (weight * scale[:, None, None, None]).float()
+        maps = convolve(input, weight)
+        if not torch.is_grad_enabled():
+            return kernels.norm_pool_relu(maps, torch.ones_like(bias), bias, None)
+        return nn.Sequential(*self[2:])(maps + bias.view(-1, 1, 1))
 
 
 class _NormPoolReLU(torch.autograd.Function):

@@ -4,7 +4,8 @@
 //
 //     dU = sum over tiles of (B2^T inputs B4) * (A2 d_outputs A4^T),    d_weights = G2^T dU G4.
 //
-// Arrays are dense: maps [M][H][W][C], weights [3][3][I][O], channels in sixteens. No sum depends on the number of threads.
+// Arrays are dense: maps [M][H][W][C], weights [3][3][I][O], channels in sixteens. U lies in squares of channels that are
+// worked on together. No sum depends on the number of threads.
 
 #include <algorithm>
 #include <memory>
@@ -105,18 +106,34 @@ void write(const float* products, Range tiles, int64_t width, const Maps<float>&
     }
 }
 
-// Vectors of `from` [H x W][size], transformed to `to` [TO_H x TO_W][size].
-template <class Transform, int H, int W, int TO_H, int TO_W>
-void transform_all(const float* from, int64_t size, float* to) {
+int64_t chunk(int64_t channels, int64_t from) { return std::min<int64_t>(CHUNK, channels - from); }
+
+// Where U of the chunk of channels from (i, o) on begins: [place][input][output].
+int64_t square(int64_t i, int64_t o, int64_t inputs, int64_t outputs) {
+    return PLACES * (o * inputs + i * chunk(outputs, o));
+}
+
+// Calls `f(from, stride from, to, stride to)` for every vector of weights [3][3][I][O], and for that of U which it is.
+template <class Function>
+void for_weights(int64_t inputs, int64_t outputs, Function f) {
 #pragma omp for schedule(static)
-    for (int64_t i = 0; i < size; i += LANES) {
-        Floats given[H][W], changed[TO_H][TO_W];
+    for (int64_t i = 0; i < inputs; ++i)
+        for (int64_t o = 0; o < outputs; o += LANES) {
+            const int64_t top = i / CHUNK * CHUNK, left = o / CHUNK * CHUNK, wide = chunk(outputs, left);
+            const int64_t inside = square(top, left, inputs, outputs) + (i - top) * wide + o - left;
+            f(i * outputs + o, inputs * outputs, inside, chunk(inputs, top) * wide);
+        }
+}
+
+// A vector of each of H x W numbers, transformed to TO_H x TO_W.
+template <class Transform, int H, int W, int TO_H, int TO_W>
+inline void transform_one(const float* from, int64_t stride, float* to, int64_t to_stride) {
+    Floats given[H][W], changed[TO_H][TO_W];
 #pragma GCC unroll 24
-        for (int p = 0; p < H * W; ++p) given[p / W][p % W] = load<Floats>(from + p * size + i);
-        transform<Transform>(given, changed);
+    for (int p = 0; p < H * W; ++p) given[p / W][p % W] = load<Floats>(from + p * stride);
+    transform<Transform>(given, changed);
 #pragma GCC unroll 24
-        for (int p = 0; p < TO_H * TO_W; ++p) store(to + p * size + i, changed[p / TO_W][p % TO_W]);
-    }
+    for (int p = 0; p < TO_H * TO_W; ++p) store(to + p * to_stride, changed[p / TO_W][p % TO_W]);
 }
 
 // A matrix: the number in row r and column c is at first[r * row + c * column].
@@ -149,8 +166,6 @@ inline void multiply(Matrix left, Matrix right, int64_t depth, bool add, float* 
         }
 }
 
-int64_t chunk(int64_t channels, int64_t from) { return std::min<int64_t>(CHUNK, channels - from); }
-
 }  // namespace
 
 extern "C" {
@@ -162,7 +177,9 @@ void winograd(const float* maps, int64_t count, int64_t height, int64_t width, i
     float* u = u_buffer.data();
 #pragma omp parallel num_threads(threads)
     {
-        transform_all<WeightsSeen, 3, 3, HIGH, LONG>(weights, inputs * outputs, u);
+        for_weights(inputs, outputs, [&](int64_t plain, int64_t stride, int64_t seen, int64_t seen_stride) {
+            transform_one<WeightsSeen, 3, 3, HIGH, LONG>(weights + plain, stride, u + seen, seen_stride);
+        });
         Buffer seen_buffer(PLACES * STRIDE), product_buffer(PLACES * STRIDE);
         float *seen = seen_buffer.data(), *products = product_buffer.data();
 #pragma omp for schedule(static) collapse(2)
@@ -173,11 +190,12 @@ void winograd(const float* maps, int64_t count, int64_t height, int64_t width, i
                 for (int64_t i = 0; i < inputs; i += CHUNK) {
                     const int64_t deep = chunk(inputs, i);
                     see<InputsSeen, HIGH, LONG, 1>({maps + i, s, inputs}, tiles, deep, seen);
+                    const float* part = u + square(i, o, inputs, outputs);
                     for (int p = 0; p < PLACES; ++p)
                         for (int64_t t = 0; t < tiles.count; t += ROWS)  // what lies behind the last tile is not used
                             for_blocks(wide, [&](auto n, int64_t c) {
                                 const Matrix left{seen + p * STRIDE + t * deep, deep, 1};
-                                const Matrix right{u + (p * inputs + i) * outputs + o + c, outputs, 1};
+                                const Matrix right{part + p * deep * wide + c, wide, 1};
                                 multiply<ROWS, n>(left, right, deep, i > 0, products + p * STRIDE + t * wide + c, wide);
                             });
                 }
@@ -206,6 +224,7 @@ void winograd_weights(const float* maps, int64_t count, int64_t height, int64_t 
             for (int64_t o = 0; o < outputs; o += CHUNK)
                 for (int64_t i = 0; i < inputs; i += CHUNK) {
                     const int64_t wide = chunk(outputs, o), deep = chunk(inputs, i);
+                    float* mine = sums + part * size + square(i, o, inputs, outputs);
                     const int64_t begin = s.tiles() * part / parts, end = s.tiles() * (part + 1) / parts;
                     for (int64_t from = begin; from < end; from += TILES) {
                         const Range tiles{from, std::min<int64_t>(TILES, end - from)};
@@ -214,10 +233,10 @@ void winograd_weights(const float* maps, int64_t count, int64_t height, int64_t 
                         for (int p = 0; p < PLACES; ++p)
                             for_blocks(wide, [&](auto n, int64_t c) {
                                 const auto rows = [&](auto r, int64_t row) {
-                                    float* to = sums + part * size + (p * inputs + i + row) * outputs + o + c;
+                                    float* to = mine + (p * deep + row) * wide + c;
                                     const Matrix left{seen + p * STRIDE + row, 1, deep};
                                     const Matrix right{given + p * STRIDE + c, wide, 1};
-                                    multiply<r, n>(left, right, tiles.count, from > begin, to, outputs);
+                                    multiply<r, n>(left, right, tiles.count, from > begin, to, wide);
                                 };
                                 int64_t row = 0;
                                 for (; row + ROWS <= deep; row += ROWS) rows(std::integral_constant<int, ROWS>{}, row);
@@ -231,7 +250,9 @@ void winograd_weights(const float* maps, int64_t count, int64_t height, int64_t 
             for (int64_t part = 0; part < parts; ++part) sum += sums[part * size + i];
             sums[i] = static_cast<float>(sum);
         }
-        transform_all<ProductsToWeights, HIGH, LONG, 3, 3>(sums, inputs * outputs, out);
+        for_weights(inputs, outputs, [&](int64_t plain, int64_t stride, int64_t seen, int64_t seen_stride) {
+            transform_one<ProductsToWeights, HIGH, LONG, 3, 3>(sums + seen, seen_stride, out + plain, stride);
+        });
     }
 }
 }
