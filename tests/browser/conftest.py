@@ -75,10 +75,10 @@ def decoder() -> Iterator[DecodingProcess]:
 
 @pytest.fixture(scope="session")
 def taught(tmp_path_factory: pytest.TempPathFactory, decoder: DecodingProcess) -> Path:
-    """A model that knows five things from six drawings each; not to be changed."""
+    """A model that knows six things from six drawings each; not to be changed."""
     path = tmp_path_factory.mktemp("taught") / "things"
     folder = ModelFolder(path)
-    teach(guarded(folder, decoder=decoder, first=empty_model(folder.encoders)), list(THINGS)[:5], range(6))
+    teach(guarded(folder, decoder=decoder, first=empty_model(folder.encoders)), list(THINGS)[:6], range(6))
     return path
 
 
@@ -92,7 +92,7 @@ def open_page(browser: Browser, serving: Callable[[App], str]) -> Iterator[Calla
 
 @pytest.fixture
 def url(taught: Path, tmp_path: Path, serving: Callable[[App], str], decoder: DecodingProcess) -> str:
-    """A model that knows an apple, a fish, a house, a leaf and a mushroom, and may be changed."""
+    """A model that knows an apple, a fish, a house, a leaf, a mushroom and a boat, and may be changed."""
     return serving(guarded(ModelFolder(shutil.copytree(taught, tmp_path / "things")), decoder=decoder))
 
 

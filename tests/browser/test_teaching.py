@@ -164,7 +164,7 @@ def test_a_class_is_looked_through_renamed_and_forgotten_while_another_browser_l
     expect(ben.locator("dialog")).to_have_count(0)
     ben.get_by_role("button", name="Forget").click()
     ben.get_by_role("button", name="Forget for good").click()
-    expect(ben.locator(".class")).to_have_count(4)
+    expect(ben.locator(".class")).to_have_count(5)
     expect(anna.locator("h1")).to_have_text("Teach")  # its class is gone
-    expect(anna.locator(".class")).to_have_count(4)
+    expect(anna.locator(".class")).to_have_count(5)
     expect(anna.locator("#undo")).to_be_disabled()

@@ -27,6 +27,7 @@ from episodica.serve.worker import Snapshot
 TRAINED = "this model's network is trained: it can be asked, a new class can be remembered, and a class forgotten"
 OF_EXACT = ("add", "correct", "rename", "remove", "quality", "map", "adapt", "import")
 NEW = "There is no model {} yet: this one is empty, and is made when the first class comes."
+EXAMPLES = 4  # images by which a class is shown at a glance
 
 
 def model_info(now: Snapshot, version: str, job: JobInfo | None, limits: Limits, drift: Drift) -> ModelInfo:
@@ -117,6 +118,7 @@ def class_infos(now: Snapshot) -> list[ClassInfo]:
             known_from=now.state.images_of(stored),
             learned=stored.kind == "learned",
             example=address(stored.images[0]) if stored.images else None,
+            examples=[address(digest) for digest in stored.images[:EXAMPLES]],
             accuracy=by_class.get(stored.name),
         )
         for stored in now.state.classes

@@ -64,6 +64,8 @@ class ClassInfo(Answered):
     """by a call to learn, or remembered from a few images"""
     example: str | None
     """the address of one of its images"""
+    examples: list[str]
+    """the addresses of a few of them"""
     accuracy: float | None = None
     """of its images, each asked for as if it had never come"""
 

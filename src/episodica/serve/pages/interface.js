@@ -3,21 +3,21 @@
 import { el } from './dom.js';
 
 const described = await (await fetch('/openapi.json')).json();
-const find = (ref) =>
-  ref
-    .split('/')
-    .slice(1)
-    .reduce((part, name) => part[name], described);
+const found = (schema) =>
+  schema.$ref ? schema.$ref.split('/').slice(1).reduce((part, name) => part[name], described) : schema;
+const KINDS = { 'multipart/form-data': 'form', 'application/json': 'JSON' };
 
 function fields({ requestBody, parameters = [] }) {
-  const form = Object.values(requestBody?.content ?? {})[0]?.schema;
-  const { properties = {}, required = [] } = form ? find(form.$ref) : {};
-  const inForm = Object.entries(properties).map(([name, of]) => [
-    name,
-    required.includes(name) ? 'form' : 'form, optional',
-    of.description ?? '',
-  ]);
-  return [...parameters.map((of) => [of.name, `in the ${of.in}`, of.description ?? '']), ...inForm];
+  const asked = parameters.map((of) => [of.name, `in the ${of.in}`, of.description ?? '']);
+  for (const [type, { schema }] of Object.entries(requestBody?.content ?? {})) {
+    const { properties, required = [], description = '' } = found(schema);
+    const kind = KINDS[type] ?? type;
+    if (!properties) asked.push(['body', kind, description]);
+    for (const [name, of] of Object.entries(properties ?? {})) {
+      asked.push([name, required.includes(name) ? kind : `${kind}, optional`, of.description ?? '']);
+    }
+  }
+  return asked;
 }
 
 const row = (cells) => el('tr', {}, ...cells.map((cell) => el('td', {}, cell)));

@@ -132,21 +132,26 @@ export function modelView() {
       ? [note(last.state === 'failed' ? 'error' : last.state === 'done' ? 'good' : 'plain', last.result)]
       : [];
     if (!can('adapt')) return [...told, note('plain', model.now.cannot.adapt || '')];
+    const problem = el('div', {});
     const begin = el(
       'button',
       {
         type: 'button',
         class: 'main',
         onclick: (event) =>
-          working(event.currentTarget, async () => {
-            await startJob('adapt');
-            await refresh();
-          }),
+          working(
+            event.currentTarget,
+            async () => {
+              await startJob('adapt');
+              await refresh();
+            },
+            (text) => problem.replaceChildren(note('doubt', text)),
+          ),
       },
       icon('sparkle'),
       t('learnInDepth'),
     );
-    return [...told, el('div', { class: 'row' }, begin)];
+    return [...told, el('div', { class: 'row' }, begin), problem];
   }
 
   return { node, update, paste: () => false, leave: () => {} };
