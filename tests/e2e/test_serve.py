@@ -31,16 +31,32 @@ def model(make_model: MakeModel, tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "remedy"),
     [
-        (["{}/nowhere"], "there is no such folder"),
-        (["{}"], "it has no model.json"),
+        (["{}"], "is no model and not empty (it has notes.txt)"),
         (["{}", "--host", "0.0.0.0"], "needs a token"),
         (["{}", "--host", "0.0.0.0", "--token", "short"], "16 characters"),
     ],
 )
 def test_what_cannot_be_served_is_said(command: Command, tmp_path: Path, arguments: list[str], remedy: str) -> None:
+    (tmp_path / "notes.txt").write_text("something else")
     said = command("serve", *(text.format(tmp_path) for text in arguments))
     assert said.code == 2
     assert remedy in said.text
+
+
+def test_where_there_is_no_model_it_begins_one_and_writes_nothing(
+    start: Callable[..., "subprocess.Popen[str]"], tmp_path: Path
+) -> None:
+    process = start("serve", tmp_path / "birds", "--port", 0)
+    assert process.stdout is not None
+    assert "no model birds yet: this one is empty" in process.stdout.readline()
+    address = re.search(r"http://\S+", process.stdout.readline())
+    assert address is not None
+    with urlopen(address[0] + "model", timeout=60) as answer:
+        assert json.load(answer)["new"]
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert not (tmp_path / "birds").exists()
 
 
 def _status(home: str, **headers: str) -> int:

