@@ -32,6 +32,7 @@ PLACEHOLDERS = {  # names that stand for what a reader has, and an example of ea
     "ablation_$recipe": "ablation_p",
     "S": "1",
     "erd/best.yaml": "quickstart",
+    "ida/best.yaml": "quickstart",
 }
 NOT_HERE = "nor on this machine"  # a model that a reader fetches first: its name was understood
 

@@ -101,7 +101,7 @@ def serving(hub: StubHub) -> Iterator[str]:
             if self.command != "HEAD":
                 self.wfile.write(data)
 
-        def log_message(self, *_: object) -> None: ...
+        def log_message(self, format: str, *args: object) -> None: ...
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
