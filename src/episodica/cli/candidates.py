@@ -12,7 +12,7 @@ from episodica.registry import components
 from episodica.sweep.recipe import packaged_names
 
 TAKES_FIELDS = ("run", "tune", "learn")
-TAKES_MODEL = ("classify", "export", "forget", "learn", "remember", "serve", "share", "show", "undo")
+TAKES_MODEL = ("classify", "export", "forget", "learn", "remember", "serve", "share", "show", "sort", "undo")
 FIELDS = {"--only", "--over"}  # whose values begin with a key path
 
 
