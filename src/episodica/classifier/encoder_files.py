@@ -10,8 +10,10 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
+from safetensors.numpy import load, save
 
 from episodica.classifier.adaptation import FIRST
+from episodica.classifier.adapter import PointAdapter, unfit
 from episodica.classifier.trained_state import decoded, encoded
 from episodica.config import RunConfig
 from episodica.config.sections import Section
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
 INCLUDED = 64_000_000  # bytes of weights that are copied into a model without being asked to
 MOST = 2**32  # bytes
-ENDING = ".safetensors"
+ENDING, ADAPTER = ".safetensors", "change"
 OURS = "episodica.models."
 
 
@@ -43,11 +45,18 @@ class EncoderRecord(Section):
     """whether they lie in the model's folder"""
     depths: int = Field(default=1, ge=1)
     """of how many of its last blocks an embedding is made"""
+    adapter: str | None = Field(default=None, pattern="^[0-9a-f]{32}$")
+    """the digest of what was trained over its embeddings, if anything was"""
+    stranger: float = Field(default=0.0, allow_inf_nan=False)
+    """than images that the adapter was trained on are others of their classes, by so much"""
+    recognised: float | None = Field(default=None, ge=0, le=1)
+    """the share of images that is recognised by an adapter trained on others"""
 
 
 class EncoderFiles:
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
+        self._adapters: dict[str, PointAdapter] = {}  # by digest
         self._built: dict[str, ImageEncoder] = {}  # by digest and config: a state more takes no time
         self._waiting: dict[str, bytes] = {}  # weights that are to be written with the first state that needs them
 
@@ -76,13 +85,17 @@ class EncoderFiles:
     def copy(self, record: EncoderRecord, source: EncoderFiles) -> EncoderRecord:
         """Take what another model has."""
         if record.included:
-            self.folder.write_bytes(f"{record.digest}{ENDING}", source._read(record))
+            self.folder.write_bytes(f"{record.digest}{ENDING}", source._read(record.digest))
+        if record.adapter:
+            self.folder.write_bytes(f"{record.adapter}{ENDING}", source._read(record.adapter))
         return record
 
     def take(self, record: EncoderRecord, source: EncoderFiles) -> None:
         """As `copy`, in memory: the first state of the model that is written brings the weights with it."""
         if record.included:
-            self._waiting[record.digest] = source._read(record)
+            self._waiting[record.digest] = source._read(record.digest)
+        if record.adapter:
+            self._waiting[record.adapter] = source._read(record.adapter)
         self._built |= source._built
 
     def _keep(self, config: RunConfig, backbone: Backbone, data: bytes, complete: bool, depths: int) -> EncoderRecord:
@@ -101,7 +114,7 @@ class EncoderFiles:
     def load(self, record: EncoderRecord, config: RunConfig) -> ImageEncoder:
         key = _key(record, config)
         if key not in self._built:
-            weights = self._read(record) if record.included else None
+            weights = self._read(record.digest) if record.included else None
             graph = find_graph(key)
             if graph is not None:
                 self._built[key] = ImageEncoder.of_graph(graph)
@@ -109,15 +122,41 @@ class EncoderFiles:
                 self._built[key] = _image_encoder(_loaded(record, config, weights), config, record)
         return self._built[key]
 
-    def _read(self, record: EncoderRecord) -> bytes:
-        path = self.folder.path / f"{record.digest}{ENDING}"
+    def with_adapter(
+        self, record: EncoderRecord, adapter: PointAdapter | None, stranger: float, recognised: float | None
+    ) -> EncoderRecord:
+        """The encoder with another adapter, or without any; it is written with the first state that has it."""
+        if adapter is None:
+            return record.model_copy(update={"adapter": None, "stranger": 0.0, "recognised": None})
+        data = save({ADAPTER: adapter.change})
+        self._waiting[digest_of(data)] = data
+        found = {"adapter": digest_of(data), "stranger": stranger, "recognised": recognised}
+        return record.model_copy(update=found)
+
+    def adapter(self, record: EncoderRecord, width: int) -> PointAdapter | None:
+        """For points of so many numbers."""
+        if record.adapter is None:
+            return None
+        if record.adapter not in self._adapters:
+            tensors = load(self._waiting.get(record.adapter) or self._read(record.adapter))
+            if set(tensors) != {ADAPTER}:
+                raise ValueError("the weights of an adapter are something else")
+            self._adapters[record.adapter] = PointAdapter(tensors[ADAPTER])
+        found = self._adapters[record.adapter]
+        wrong = unfit(found.change, width)
+        if wrong:
+            raise ValueError(wrong)
+        return found
+
+    def _read(self, digest: str) -> bytes:
+        path = self.folder.path / f"{digest}{ENDING}"
         try:
             data = self.folder.read(path.name, MOST)
         except Refused:
             raise
         except OSError:
             data = b""
-        if digest_of(data) != record.digest:
+        if digest_of(data) != digest:
             raise InputError(f"the weights {path} of the model are missing or damaged: restore the folder from a copy")
         return data
 

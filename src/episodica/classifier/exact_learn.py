@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from episodica.classifier.adaptation import NO_EARLIER_BLOCKS, compared, in_words
+from episodica.classifier.adaptation import compared, earlier_blocks_in_words
+from episodica.classifier.exact_adapt import adapting
 from episodica.classifier.exact_plan import ExactCall
 from episodica.classifier.exact_state import ExactRecord, ExactState
 from episodica.classifier.history import Draft, now
@@ -33,15 +34,14 @@ def learn_exactly(folder: ModelFolder, call: ExactCall, on_event: OnEvent, stop:
     """Embed, add up, measure, and make the result the model's present state. For the writer of the folder only."""
     with computing(call.threads):
         before = call.state or _nothing_known(folder, call)
-        if call.adapt != "no" and before.record.encoder.depths == 1:
-            on_event({"event": "notice", "text": NO_EARLIER_BLOCKS.format(before.record.encoder.name)})
         encoder = folder.encoders.load(before.record.encoder, call.config)
         arrived = _embedded(encoder, call, on_event, stop)
         on_event({"event": "measuring"})
         step = Step(what="learn", when=now(), classes=tuple(arrived), settings={"encoder": before.record.encoder.name})
         new = {name: points(of_class.vectors) for name, of_class in arrived.items()}
-        if call.adapt == "auto" and encoder.widths:
+        if call.adapt == "auto" and encoder.widths and not before.classes:
             before, new = _chosen(before, new, _of_last_block(arrived, encoder.widths[-1]), on_event)
+        before = adapting(folder, before, new, call.adapt, on_event, stop)
         classes, kept = _classes(folder, call, before.classes, arrived, new)
         state = before.learning(new, classes, step, {"keep": call.keep, "budget": call.budget}, kept)
         return folder.commit(state, Draft("learn", tuple(arrived), images=sum(map(len, new.values()))))
@@ -52,9 +52,8 @@ def _nothing_known(folder: ModelFolder, call: ExactCall) -> ExactState:
     if call.base:
         encoder = folder.encoders.copy(call.base.record.encoder, call.base.encoders)
     else:
-        encoder = folder.encoders.add(call.config, complete=call.complete, deep=call.adapt != "no")
-    adapt = call.base.record.adapt if call.base else call.adapt
-    record = ExactRecord(config=call.config.tree(), sessions=0, classes=(), encoder=encoder, adapt=adapt)
+        encoder = folder.encoders.add(call.config, complete=call.complete, deep=call.adapt == "auto")
+    record = ExactRecord(config=call.config.tree(), sessions=0, classes=(), encoder=encoder, adapt=call.adapt)
     return nothing_known(record, folder.encoders, call.config)
 
 
@@ -68,7 +67,7 @@ def _chosen(
 ) -> tuple[ExactState, dict[str, np.ndarray]]:
     """The model without any class, and the points to learn: of many blocks only if they are better beyond chance."""
     found = compared(of_last_block, points)
-    on_event({"event": "notice", "text": in_words(found, adapted.record.encoder.depths)})
+    on_event({"event": "notice", "text": earlier_blocks_in_words(found, adapted.record.encoder.depths)})
     if found and found.better:
         return adapted, points
     encoder = adapted.record.encoder.model_copy(update={"depths": 1})

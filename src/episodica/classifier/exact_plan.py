@@ -26,7 +26,7 @@ class ExactCall:
     budget: int | None  # of all classes together
     threads: int | None
     reason: str | None  # for this encoder
-    adapt: Adapt = "no"  # what a new model shall try; the encoder of another one is taken as it is
+    adapt: Adapt = "no"  # whether an adapter is trained
     complete: bool = False  # whether weights of any size are copied into the model
 
     @property
@@ -75,7 +75,7 @@ def plan_exact_call(
         budget=budget,
         threads=options.overrides.get("threads"),
         reason=reason,
-        adapt="no" if origin else options.adapt or "no",
+        adapt=options.adapt or (origin.record.adapt if origin else "no"),
         complete=options.complete,
     )
 
@@ -95,8 +95,6 @@ def _refuse_known(arriving: Named, known: Sequence[StoredClass], options: LearnO
 
 def _refuse_other_encoder(options: LearnOptions, origin: ExactState) -> None:
     """What an earlier call has decided may be said again, but not changed."""
-    if options.adapt not in (None, origin.record.adapt):
-        raise InputError("--adapt was decided when the model was made: leave it out, or make a new model")
     for path, value in options.overrides.items():
         section, _, key = path.partition(".")
         if section in FIXED and origin.record.config[section].get(key) != value:

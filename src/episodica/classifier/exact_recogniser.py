@@ -1,6 +1,6 @@
 """A frozen encoder and a classifier whose arithmetic is exact: nothing was trained, and sums are all that is known."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,12 +15,20 @@ from episodica.learners.statistics import UNIT, Statistics, at_length_1, points
 ENOUGH = 4  # classes that tell how unlike images of different ones are
 
 
+def points_as_they_are(points: np.ndarray) -> np.ndarray:
+    return points
+
+
 @dataclass(frozen=True, eq=False)
 class ExactRecogniser(Recogniser):
     encoder: ImageEncoder
     statistics: Statistics  # of the model's own classes
     support: Mapping[str, np.ndarray] | None = None  # points of other classes, to answer with instead
     rate: float = FALSE_REJECTS
+    turn: Callable[[np.ndarray], np.ndarray] = (
+        points_as_they_are  # what an adapter makes of points, as of the statistics
+    )
+    stranger: float = 0.0  # than those images others of their classes are, because the adapter was trained on them
 
     @property
     def image_size(self) -> int:  # type: ignore[override]
@@ -33,30 +41,37 @@ class ExactRecogniser(Recogniser):
     def embed(self, images: np.ndarray) -> np.ndarray:
         return self.encoder.embed_pixels(images)
 
+    @property
+    def adapted(self) -> bool:
+        return self.turn is not points_as_they_are
+
+    def _points(self, vectors: np.ndarray) -> np.ndarray:
+        return self.turn(points(vectors))
+
     def comparable(self, vectors: np.ndarray) -> np.ndarray:
-        return points(vectors).astype(np.float32) * np.float32(UNIT)
+        return self._points(vectors).astype(np.float32) * np.float32(UNIT)
 
     def only(self, support: Mapping[str, np.ndarray]) -> "ExactRecogniser":
         empty = [name for name, vectors in support.items() if not len(vectors)]
         if empty:
             raise InputError(f'class "{empty[0]}" has no image: give at least one')
-        return replace(self, support={name: points(vectors) for name, vectors in support.items()})
+        return replace(self, support={name: self._points(vectors) for name, vectors in support.items()})
 
     def rejecting(self, rate: float) -> "ExactRecogniser":
         return replace(self, rate=rate)
 
     def probabilities(self, vectors: np.ndarray) -> np.ndarray:
-        return self.classifier.probabilities(points(vectors))
+        return self.classifier.probabilities(self._points(vectors))
 
     def strange(self, vectors: np.ndarray) -> Strange:
-        values = self.classifier.strangeness(points(vectors))
-        return Strange(values, np.full_like(values, self.classifier.limit(self.rate)))
+        values = self.classifier.strangeness(self._points(vectors))
+        return Strange(values, np.full_like(values, self.classifier.limit(self.rate) + self.stranger))
 
     def places(self, vectors: np.ndarray) -> Places:
         """Directions, of which two are 2 - 2 cos apart. Half way between what two images of one known class have in
         common and what two of different ones have, images are as likely of one class as not."""
         others = self._for_other_classes
-        values = at_length_1(others.whitening(points(vectors)))
+        values = at_length_1(others.whitening(self._points(vectors)))
         found, classes = others.calibration, len(others.names)
         if found.left_out is None or classes < ENOUGH:
             return Places(values, None)

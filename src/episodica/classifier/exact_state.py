@@ -11,12 +11,13 @@ import numpy as np
 from pydantic import Field
 from safetensors.numpy import load, save
 
+from episodica.classifier.adapter import PointAdapter
 from episodica.classifier.encoder_files import EncoderFiles, EncoderRecord
 from episodica.classifier.exact_measure import measured
-from episodica.classifier.exact_recogniser import ExactRecogniser
+from episodica.classifier.exact_recogniser import ExactRecogniser, points_as_they_are
 from episodica.classifier.options import Adapt
 from episodica.classifier.recogniser import Recogniser
-from episodica.classifier.state import EXACT_FORMAT, LARGEST_IMAGE, ModelState, StateRecord, Step, StoredClass
+from episodica.classifier.state import EXACT_FORMAT, LARGEST_IMAGE, Measured, ModelState, StateRecord, Step, StoredClass
 from episodica.learners.statistics import Statistics, points
 
 POINTS, KEPT = "points.safetensors", "kept"
@@ -27,7 +28,7 @@ class ExactRecord(StateRecord):
     format: Literal[2] = EXACT_FORMAT  # type: ignore[assignment]
     encoder: EncoderRecord
     adapt: Adapt = "no"
-    """what was asked for when the model was made; what came of it is among the facts of the encoder"""
+    """what was asked for last; what came of it is among the facts of the encoder"""
     keep: int | None = Field(default=None, ge=0)
 
     @property
@@ -117,11 +118,22 @@ class ExactState(ModelState):
 
     @property
     def exact(self) -> bool:
+        """An adapter was trained on classes, and keeps what it learned of them."""
+        return self.record.encoder.adapter is None
+
+    @property
+    def keeps_points(self) -> bool:
         return True
+
+    def adapted(self, known: Statistics) -> Statistics:
+        """As answers are computed from: turned by the adapter, where there is one."""
+        adapter = self.encoders.adapter(self.record.encoder, known.width)
+        return known if adapter is None else adapter.statistics(known)
 
     @property
     def encoder_digests(self) -> set[str]:
-        return {self.record.encoder.digest} if self.record.encoder.included else set()
+        encoder = self.record.encoder
+        return {*([encoder.digest] if encoder.included else []), *([encoder.adapter] if encoder.adapter else [])}
 
     def images_of(self, stored: StoredClass) -> int:
         return len(self.statistics.classes[stored.name])
@@ -130,7 +142,14 @@ class ExactState(ModelState):
         size = self.config.image_size
         if size > LARGEST_IMAGE:
             raise ValueError(f"images of {size} x {size} pixels, more than {LARGEST_IMAGE} x {LARGEST_IMAGE}")
-        found = ExactRecogniser(self.encoders.load(self.record.encoder, self.config), self.statistics)
+        encoder, width = self.record.encoder, self.statistics.width
+        adapter = self.encoders.adapter(encoder, width)
+        found = ExactRecogniser(
+            self.encoders.load(encoder, self.config),
+            self.adapted(self.statistics),
+            turn=adapter or points_as_they_are,
+            stranger=encoder.stranger,
+        )
         (vector,) = found.embed(np.zeros((1, size, size, 3), np.uint8))
         if not np.isfinite(vector).all():
             raise ValueError("weights are not finite numbers")
@@ -151,6 +170,23 @@ class ExactState(ModelState):
         record = ExactRecord.numbered(self.record.with_remembered(images, when))
         return ExactState.of(record, others, self.encoders, kept)
 
+    def statistics_with(self, arrived: Mapping[str, np.ndarray]) -> Statistics:
+        """With the points of more images, of new classes or known ones; the same point counts once."""
+        known = self.statistics
+        for name, of_class in arrived.items():
+            have = known.classes.get(name)
+            together = np.unique(of_class if have is None else np.concatenate([have, of_class]), axis=0)
+            known = (known if have is None else known.remove(name)).add(name, together)
+        return known
+
+    def with_adapter(
+        self, adapt: Adapt, adapter: PointAdapter | None = None, stranger: float = 0.0, recognised: float | None = None
+    ) -> "ExactState":
+        """The same points, answered by what this adapter makes of them."""
+        encoder = self.encoders.with_adapter(self.record.encoder, adapter, stranger, recognised)
+        record = self.record.model_copy(update={"encoder": encoder, "adapt": adapt})
+        return ExactState("", record, self._arrays, self.encoders, self._statistics)
+
     def learning(
         self,
         arrived: Mapping[str, np.ndarray],
@@ -161,14 +197,17 @@ class ExactState(ModelState):
     ) -> "ExactState":
         """With the points of more images, of new classes or known ones; `classes` are all classes after that, and
         `kept` are the points of new images that stay."""
-        known = self.statistics
-        for name, of_class in arrived.items():
-            have = known.classes.get(name)
-            together = np.unique(of_class if have is None else np.concatenate([have, of_class]), axis=0)
-            known = (known if have is None else known.remove(name)).add(name, together)
-        done = step.model_copy(update={"measured": measured(known)})
+        known = self.statistics_with(arrived)
+        done = step.model_copy(update={"measured": self._measured(known)})
         record = self.record.model_copy(update={"classes": classes, "history": (*self.history, done), **keep})
         return ExactState.of(ExactRecord.numbered(record), known, self.encoders, {**(self.kept or {}), **kept})
+
+    def _measured(self, known: Statistics) -> Measured:
+        """To an adapter that was trained on them, images that are left out are still no strangers."""
+        found = measured(self.adapted(known))
+        if self.exact:
+            return found
+        return found.model_copy(update={"accuracy": self.record.encoder.recognised, "unknown_auroc": None})
 
     def without(self, name: str) -> "ExactState":
         if name not in self.record.names:
@@ -181,7 +220,9 @@ class ExactState(ModelState):
         record = self.record.model_copy(update={"history": tuple(steps)}).without(name)
         calls = [i for i, step in enumerate(record.history) if step.what == "learn"]
         if calls and record.history[calls[-1]].measured is None:
-            last = record.history[calls[-1]].model_copy(update={"measured": measured(rest)})
+            last = record.history[calls[-1]].model_copy(
+                update={"measured": self._measured(rest) if self.exact else None}
+            )
             history = (*record.history[: calls[-1]], last, *record.history[calls[-1] + 1 :])
             record = record.model_copy(update={"history": history})
         return ExactState.of(ExactRecord.numbered(record), rest, self.encoders, self.kept)

@@ -29,7 +29,7 @@ class FewShotClassifier(Estimator):
     """Learns classes as they arrive and recognises new ones from a few images each.
 
     Arguments are hyper-parameters: images that each class leaves behind (`keep`) or all together (`budget`), the
-    method, the length of training, whether earlier blocks of a frozen encoder are looked at (`adapt`), and any field
+    method, the length of training, whether an adapter is trained over a frozen encoder (`adapt`), and any field
     of the config by its path. Images are paths, encoded bytes, PIL images, arrays [H, W, 3] or tensors [3, H, W], of
     uint8 or of floats between 0 and 1; or, with their labels, a data set whose items are (image, label). Labels are
     text or integers, and come back as what they were.

@@ -54,7 +54,7 @@ class LearnOptions:
     existing: Existing = "refuse"
     epochs: int | None = None
     unseen: int = 0  # classes of the first call to hold out of training
-    adapt: Adapt | None = None  # whether earlier blocks of a frozen encoder are looked at too; decided once
+    adapt: Adapt | None = None  # whether an adapter is trained over a frozen encoder; none: as before
     complete: bool = False  # whether weights of a frozen encoder are copied into the model, whatever their size
     overrides: Mapping[str, Any] = field(default_factory=dict)  # any field of the config, by its path
 

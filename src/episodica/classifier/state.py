@@ -152,6 +152,11 @@ class ModelState(ABC):
         return False
 
     @property
+    def keeps_points(self) -> bool:
+        """Whether it has what each of its images became, so that each can be left out in turn."""
+        return False
+
+    @property
     def encoder_digests(self) -> set[str]:
         """Of the weights in the folder that it needs beside its own files."""
         return set()

@@ -9,8 +9,8 @@ from episodica.errors import listed
 from episodica.records.results import wilson_interval
 
 ADAPT = {
-    "yes": "earlier blocks of the encoder are looked at too",
-    "auto": "earlier blocks of the encoder are looked at too, if that is better on held-out images and unseen classes",
+    "yes": "an adapter is trained over the encoder",
+    "auto": "what is better on held-out images and on unseen classes: the encoder as it is, or with a trained adapter",
 }
 
 
@@ -45,13 +45,13 @@ def ability(state: ModelState) -> Iterator[str]:
 
 def _knowledge(state: ModelState) -> str:
     classes = f"The model knows {counted(len(state.classes), 'class', 'classes')}"
-    if state.exact:
+    if state.keeps_points:
         return f"{classes} from {counted(sum(map(state.images_of, state.classes)), 'image')}."
     return f"{classes}, {len(state.record.of_kind('learned'))} of them by training."
 
 
 def _why_unmeasured(state: ModelState) -> str:
-    if not state.exact:
+    if not state.keeps_points:
         return "No class had images to spare for measuring (4 are enough): what it can do is not known."
     if len(state.classes) < 2:
         return "There is nothing to tell apart yet: learn or remember another class."
@@ -59,7 +59,11 @@ def _why_unmeasured(state: ModelState) -> str:
 
 
 def _asked(state: ModelState, images: int) -> str:
-    return f"{counted(images, 'image')}, each left out in turn" if state.exact else counted(images, "held-out image")
+    return (
+        f"{counted(images, 'image')}, each left out in turn"
+        if state.keeps_points
+        else counted(images, "held-out image")
+    )
 
 
 def _among(measured: Measured) -> str:

@@ -61,8 +61,8 @@ def learn(
     adapt: Annotated[
         Literal["auto", "yes", "no"] | None,
         Parameter(
-            help="look at earlier blocks of a frozen encoder too: yes, no (default), or auto: where that is better on "
-            "held-out images and on unseen classes; decided by the first call"
+            help="train an adapter over a frozen encoder: yes, no (default), or auto: where that, or looking at "
+            "earlier blocks, is better on held-out images and on unseen classes; holds for later calls"
         ),
     ] = None,
     complete: Annotated[

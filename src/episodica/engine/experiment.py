@@ -19,8 +19,24 @@ from episodica.errors import InputError
 from episodica.learners.learner import Learner
 from episodica.memory import Memory
 from episodica.methods.method import Method
+from episodica.models.adapter import Adapter
+from episodica.models.backbone import Backbone
 from episodica.records.run import WARNING
 from episodica.rng import seeded
+
+
+@dataclass(frozen=True, eq=False)
+class Embedded:
+    """What is trained on instead of images: embeddings that were kept, one for each row of a store without pixels."""
+
+    vectors: Tensor  # [n, D]
+
+    @property
+    def store(self) -> ImageStore:
+        return ImageStore(np.broadcast_to(np.uint8(0), (len(self.vectors), 1, 1, 3)))
+
+    def backbone(self) -> Backbone:
+        return Adapter(width=self.vectors.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,9 +47,12 @@ class Experiment:
     stream: TaskStream  # as the method takes it: joint merges the tasks
     class_names: tuple[str, ...]
     device: torch.device
+    over: "Embedded | None" = None
 
     def pixels(self, rows: Tensor) -> Tensor:
         """Any images as evaluation sees them; training goes through the gate of `Access` instead."""
+        if self.over is not None:
+            return self.over.vectors[rows].to(self.device)
         return augment.plain(self.store.read(rows).to(self.device), self.config.augment)
 
 
@@ -76,10 +95,12 @@ def split_of(config: RunConfig, dataset: Dataset, arrays: Arrays) -> Split:
     )
 
 
-def new_learner(config: RunConfig, device: torch.device, *, pretrained: bool = True) -> Learner:
+def new_learner(
+    config: RunConfig, device: torch.device, *, pretrained: bool = True, over: Embedded | None = None
+) -> Learner:
     """Without `pretrained` weights where others will take their place."""
     with seeded("initialisation", config.seed):
-        learner: Learner = config.learner.build(backbone=config.backbone.build())
+        learner: Learner = config.learner.build(backbone=over.backbone() if over else config.backbone.build())
         learner.build_for(config.image_size)
         config.method.build().adapt(learner)
     if pretrained:

@@ -63,7 +63,7 @@ class Trainer:
         self.experiment, self.config, self.stream = experiment, experiment.config, experiment.stream
         self.folder, self.on_event, self.stop = folder, on_event, stop
         self.checkpoints = Checkpoints.of(folder.checkpoints, experiment.config)
-        self.learner = new_learner(self.config, experiment.device)
+        self.learner = new_learner(self.config, experiment.device, over=experiment.over)
         self.method = new_method(self.config, experiment.device)
         self.memory = Memory(self.config.memory_rules)
         self.ledger = Ledger(self.config, experiment.split.hash)

@@ -9,7 +9,7 @@ from http import HTTPStatus
 
 import numpy as np
 
-from episodica.classifier.adaptation import LEAST, compared, in_words
+from episodica.classifier.adaptation import LEAST, compared, earlier_blocks_in_words
 from episodica.classifier.exact_state import ExactState
 from episodica.classifier.history import Draft
 from episodica.classifier.images import pixels
@@ -74,7 +74,7 @@ def in_depth(folder: ModelFolder, on_event: OnEvent, stop: Callable[[], bool], w
         deep = {name: points(of_class) for name, of_class in found.items()}
         shallow = {name: rounded(of_class[:, -encoder.widths[-1] :]) for name, of_class in found.items()}
         comparison = compared(shallow, deep)
-        on_event({"event": "notice", "text": in_words(comparison, record.depths)})
+        on_event({"event": "notice", "text": earlier_blocks_in_words(comparison, record.depths)})
         if comparison is None or not comparison.better:
             return state
         if stop():

@@ -9,7 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from episodica import registry
+from episodica.classifier import adapter_training
 from episodica.classifier.adaptation import LEAST, Paired, compared, in_words
+from episodica.classifier.adapter import PointAdapter, unfit
+from episodica.classifier.exact_adapt import adapt
 from episodica.classifier.exact_state import ExactState
 from episodica.classifier.few_shot import FewShotClassifier
 from episodica.classifier.learn import learn
@@ -18,8 +21,8 @@ from episodica.classifier.options import LearnOptions
 from episodica.classifier.plan import plan_call
 from episodica.classifier.summaries import intention
 from episodica.config import resolution
-from episodica.errors import InputError
-from episodica.learners.statistics import points
+from episodica.errors import InputError, Interrupted
+from episodica.learners.statistics import UNIT, points
 from episodica.models.backbone import Backbone
 from episodica.rng import generator
 
@@ -67,6 +70,11 @@ def colourful() -> Iterator[None]:
     resolution._know_all_components.cache_clear()
 
 
+@pytest.fixture(autouse=True)
+def short(monkeypatch) -> None:
+    monkeypatch.setattr(adapter_training, "STEPS", 20)
+
+
 def pictures(name: str) -> list[np.ndarray]:
     """Of one colour each, which is nearly that of the class."""
     g = generator("colours", name)
@@ -89,14 +97,13 @@ def test_auto_keeps_what_is_better(tmp_path, blind, depths, width):
     state = teach(folder, NAMES, said, blind=blind, adapt="auto")
     assert state.record.encoder.depths == depths
     assert state.statistics.width == width
-    (text,) = said
+    text, adapter = said
     assert "the last 2 blocks" in text
     assert ("; kept." in text) == blind
-    teach(folder, "x", said, adapt="auto")  # may be said again, and nothing is decided again
+    assert "an adapter trained over the encoder: held-out images" in adapter
+    teach(folder, "x", said)  # at which blocks it looks is not decided again, whether an adapter helps is
     assert folder.state().record.encoder.depths == depths  # type: ignore[attr-defined]
-    assert len(said) == 1
-    with pytest.raises(InputError, match="--adapt was decided"):
-        teach(folder, "y", said, adapt="no")
+    assert len(said) == 3
 
 
 def test_what_is_not_kept_leaves_the_model_that_never_tried(tmp_path):
@@ -104,13 +111,14 @@ def test_what_is_not_kept_leaves_the_model_that_never_tried(tmp_path):
     one = teach(tried, NAMES, [], blind=False, adapt="auto")
     other = teach(never, NAMES, [], blind=False)
     assert one.files() == other.files()
+    assert one.exact
 
 
 def test_a_class_that_is_forgotten_was_never_there(tmp_path):
     with_it, never = ModelFolder(tmp_path / "with"), ModelFolder(tmp_path / "never")
-    teach(with_it, NAMES, [], adapt="yes")
+    teach(with_it, NAMES, [], adapt="auto")
     with_it.forget("d")
-    state = teach(never, NAMES.replace("d", ""), [], adapt="yes")
+    state = teach(never, NAMES.replace("d", ""), [], adapt="auto")
     assert with_it.state().files() == state.files()
     assert state.record.encoder.depths == 2
 
@@ -127,7 +135,7 @@ def test_it_is_shown_and_refused_where_a_network_is_trained(tmp_path):
     call = plan_call(
         ModelFolder(tmp_path / "model"), images, LearnOptions(adapt="yes", overrides={"backbone.name": "colourful"})
     )
-    assert dict(intention(call))["adapt"] == "earlier blocks of the encoder are looked at too"
+    assert dict(intention(call))["adapt"] == "an adapter is trained over the encoder"
     with pytest.raises(InputError, match="--adapt auto is about a frozen encoder"):
         plan_call(ModelFolder(tmp_path / "other"), images, LearnOptions(adapt="auto"))
 
@@ -160,7 +168,7 @@ def test_better_is_better_in_both_and_beyond_chance():
         found = compared(before, after)
         assert found is not None
         assert not found.better
-        assert "not kept" in in_words(found, 7)
+        assert "not kept" in in_words(found, "it")
     assert compared({c: p[:1] for c, p in vague.items()}, {c: p[:1] for c, p in clear.items()}) is None
 
 
@@ -171,3 +179,48 @@ def test_intervals_are_those_of_paired_answers():
     assert found.interval == pytest.approx(1.96 * gains.std(ddof=1) / 6**0.5)
     assert str(found) == "33.3 to 83.3 % (+50.0 ± 43.8 points)"
     assert found.better
+
+
+def test_yes_trains_an_adapter_and_goes_on_with_every_call(tmp_path):
+    folder = ModelFolder(tmp_path / "model")
+    first = teach(folder, NAMES[:5], [], adapt="yes", blind=False)
+    assert not first.exact
+    assert first.record.encoder.depths == 1
+    raw = first.statistics.classes["a"]
+    second = teach(folder, NAMES[5:], [])
+    assert second.record.encoder.adapter not in (None, first.record.encoder.adapter)
+    assert np.array_equal(second.statistics.classes["a"], raw)  # what is kept are points as the encoder gave them
+    assert not np.array_equal(second.adapted(second.statistics).classes["a"], raw)
+    assert folder.undo().record.encoder.adapter == first.record.encoder.adapter  # type: ignore[attr-defined]
+    assert folder.forget("b").trained
+    kept = [entry.name for entry in folder.encoders.folder.entries()]
+    assert len(kept) == 2  # the encoder and its adapter
+    exact = adapt(folder, "no")
+    assert exact.exact
+    assert not folder.forget("c").trained
+    assert not (tmp_path / "model" / "work").exists()
+
+
+def test_a_training_that_is_stopped_leaves_the_model_as_it_was(tmp_path):
+    folder, events = ModelFolder(tmp_path / "model"), []
+    teach(folder, NAMES, [])
+    before = folder.version()
+    with pytest.raises(Interrupted):
+        adapt(folder, "yes", events.append, lambda: len(events) > 2)
+    assert folder.version() == before
+    assert {"event": "step", "step": 10, "steps": 20}.items() <= events[1].items()
+    adapt(folder, "auto", events.append)
+    assert folder.version() != before
+    assert any("an adapter trained over" in event.get("text", "") for event in events)
+
+
+def test_an_adapter_turns_points_as_the_equation_says():
+    rng = np.random.default_rng(0)
+    some, change = points(rng.normal(size=(5, 12))), (0.1 * rng.normal(size=(12, 12))).astype(np.float16)
+    for point, found in zip(some, PointAdapter(change)(some), strict=True):
+        x = point * UNIT
+        expected = x + change.astype(float) @ x
+        assert np.allclose(found * UNIT, expected / np.linalg.norm(expected), atol=1e-4)
+    assert unfit(change, 12) is None
+    assert unfit(change, 13)
+    assert unfit(change * np.float16("nan"), 12)
