@@ -18,7 +18,7 @@ from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.state import ModelState
 from episodica.data.decoding_process import DecodingProcess
 from episodica.serve import changes, handlers, quality, transfer
-from episodica.serve.changes import Addition, IfKnown
+from episodica.serve.additions import Addition, IfKnown, WhatAdded, add
 from episodica.serve.description import held_out_strangeness, history, model_info
 from episodica.serve.drift import Drift
 from episodica.serve.groups import grouped
@@ -206,7 +206,7 @@ def application(
         images: Images,
         who: Who,
         if_known: Annotated[IfKnown, Form(description="what to do with an image of another class")] = "leave",
-        what: Annotated[changes.WhatAdded, Form(description="what the history calls it")] = "add",
+        what: Annotated[WhatAdded, Form(description="what the history calls it")] = "add",
         batch: Batch = None,
         asked: Annotated[Asked, Form()] = [],  # noqa: B006 - FastAPI copies it
     ) -> Changed:
@@ -214,7 +214,7 @@ def application(
         check_count(len(images), limits, "images")
         called = checked_name(name, limits, "class")
         wish = Addition(called, uploads(images, "images"), if_known, what, batch, asked)
-        return await worker.ask(lambda now, end: changes.add(now, worker, wish, who, reader, end))
+        return await worker.ask(lambda now, end: add(now, worker, wish, who, reader, end))
 
     @app.post("/images/remove", responses=possible(*CHANGE))
     async def remove_images(order: ImagesToRemove, who: Who) -> Changed:
