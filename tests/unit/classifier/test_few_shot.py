@@ -193,7 +193,7 @@ def test_the_model_is_read_once(fitted, train, monkeypatch):
 def test_a_model_is_saved_as_a_folder_of_names(fitted, train, tmp_path):
     images = train[0]
     fitted.save(tmp_path / "saved")
-    assert {entry.name for entry in (tmp_path / "saved").iterdir()} == {"model.json", "states", "images"}
+    assert {entry.name for entry in (tmp_path / "saved").iterdir()} == {"model.json", "states", "images", "history"}
     with pytest.raises(InputError, match="exists"):
         fitted.save(tmp_path / "saved")
     names = FewShotClassifier.load(tmp_path / "saved")
