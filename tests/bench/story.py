@@ -105,9 +105,9 @@ def ask(model: ModelFolder, arrays: Arrays, seen: list[int], unseen: list[int]) 
         "forgetting": measured.forgetting,
         "unseen_20way": few_shot(recogniser, others, UNSEEN)["accuracy"],
         **{f"unseen_5way{SUFFIX[key]}": value for key, value in few_shot(recogniser, others, 5).items()},
-        "unknown_auroc": auroc(recogniser.strangeness(known)[1], recogniser.strangeness(strangers)[1]),
-        "false_rejects": float(recogniser.unknown(known).float().mean()),
-        "strangers_rejected": float(recogniser.unknown(strangers).float().mean()),
+        "unknown_auroc": auroc(*(recogniser.strange(vectors.numpy()).values for vectors in (known, strangers))),
+        "false_rejects": float(recogniser.unknown(known.numpy()).mean()),
+        "strangers_rejected": float(recogniser.unknown(strangers.numpy()).mean()),
         "megabytes": model.bytes() / 1e6,
     }
 
@@ -123,7 +123,7 @@ def first_batch_alone(recogniser: TrainedRecogniser, tests: dict[int, Tensor], n
 
 
 def embedded(recogniser: TrainedRecogniser, arrays: Arrays, rows: list[int]) -> Tensor:
-    return recogniser.embed(torch.from_numpy(np.asarray(arrays.images[rows])).permute(0, 3, 1, 2))
+    return torch.from_numpy(recogniser.embed(np.asarray(arrays.images[rows])))
 
 
 def few_shot(recogniser: TrainedRecogniser, classes: dict[int, Tensor], way: int) -> dict[str, float]:
@@ -150,7 +150,7 @@ def few_shot(recogniser: TrainedRecogniser, classes: dict[int, Tensor], way: int
         found["false_rejects"] = float((torch.cat(near) > limit).float().mean())
     if far:
         pairs = zip(near, far, strict=True)
-        found["auroc"] = sum(auroc(known, unknown) for known, unknown in pairs) / len(far)
+        found["auroc"] = sum(auroc(known.numpy(), unknown.numpy()) for known, unknown in pairs) / len(far)
     return found
 
 

@@ -308,9 +308,12 @@ def test_convolutions_of_a_class_of_their_own_are_left_alone():
 
     with seeded("own"):
         learner = ProtoNet(backbone=ResNet12())
-        learner.backbone.blocks[1].body[0] = Own(64, 160, 3, padding=1, bias=False)
+        body = learner.backbone.get_submodule("blocks.1.body")
+        assert isinstance(body, nn.Sequential)
+        body[0] = Own(64, 160, 3, padding=1, bias=False)
     accelerate(learner, "fused", lambda text: None)
-    kinds = [type(layer) for block in learner.backbone.blocks for layer in block.body if isinstance(layer, nn.Conv2d)]
+    bodies = [learner.backbone.get_submodule(f"blocks.{i}.body") for i in range(4)]
+    kinds = [type(layer) for body in bodies for layer in body.children() if isinstance(layer, nn.Conv2d)]
     assert kinds == [nn.Conv2d, Conv, Conv, Own, *[Conv] * 8]
 
 

@@ -4,6 +4,7 @@ import io
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -46,7 +47,8 @@ def test_sort_and_undo(model: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
 
 def test_what_does_not_fit_together_is_refused(model: Path, tmp_path: Path) -> None:
     inbox, to = tmp_path / "inbox", tmp_path / "sorted"
-    for wrong in ({"move": True, "link": True}, {"watch": True, "dry_run": True}, {"certainty": 2.0}):
+    refused: list[dict[str, Any]] = [{"move": True, "link": True}, {"watch": True, "dry_run": True}, {"certainty": 2.0}]
+    for wrong in refused:
         with pytest.raises(InputError):
             sort(model, inbox, to=to, **wrong)
     with pytest.raises(InputError, match="takes the CSV file alone"):
