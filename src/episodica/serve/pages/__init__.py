@@ -1,13 +1,12 @@
 """The page of `episodica serve`: plain HTML, CSS and JavaScript modules, served as they lie here.
 
-main         the frame: which view is shown, undo, language
-teach, class_view, ask, unknown, quality, history, model_view          a view each
-api, model, asked       requests; the model as the server last described it; pictures that were asked about
-strings (.en, .de)      every word of the page
-composer, tray, sources, intake, examine, camera                        pictures on their way in
-answer, correct, grid, live, csv                                        answers
-matrix, curve, map, chart_parts                                         charts
-dialogs, messages, changes, icons, person                               small things that views share
+- main: the frame, which view is shown, undo, language
+- teach, class_view, ask, unknown, quality, history, model_view: a view each
+- api: requests; model: what the server last said; asked: pictures that were asked about; strings: every word
+- composer, tray, sources, intake, examine, camera: pictures on their way in
+- answer, correct, grid, live, csv: answers
+- matrix, curve, map, chart_parts: charts
+- dialogs, messages, changes, icons, person: small things that views share
 """
 
 from pathlib import Path
