@@ -9,10 +9,10 @@ from pathlib import Path
 
 from claims import claims
 from committed import RESULTS
-from tables import accuracy, by_task, centroids, factors, paired, times
+from tables import accuracy, by_task, centroids, encoders, factors, paired, times
 
 PARTS: dict[str, Callable[..., str]] = {
-    one.__name__: one for one in (accuracy, by_task, centroids, claims, factors, paired, times)
+    one.__name__: one for one in (accuracy, by_task, centroids, claims, encoders, factors, paired, times)
 }
 PLACE = re.compile(r"^\{\{ (.+) \}\}$", re.MULTILINE)
 NOTE = "<!-- Written by `make results` from {template} and the committed runs: edit the template, not this page. -->\n"

@@ -156,3 +156,26 @@ def times() -> str:
     total = sum(group.minutes for group in groups()) / 60
     table = Table("times", "", ("runs", "training, core-hours", "evaluation, core-hours"), tuple(rows), first="group")
     return markdown(table) + f"\nIn all {total:.1f} core-hours."
+
+
+def encoders(name: str) -> str:
+    """What is done with a pretrained encoder, a line for each way: after the last session, 1-shot and 5-shot."""
+    group, lines = Group.read(name), []
+    for config, results in sorted(group.runs, key=lambda run: run[1].sessions[-1].meta_test.mean):
+        few = [results.sessions[-1], *(other.sessions[-1] for other in results.evaluations)]
+        cells = [f"{100 * one.meta_test.mean:.1f} ± {100 * one.meta_test.ci95:.1f}" for one in few]
+        cells += [f"{100 * one.seen.mean:.1f} ± {100 * one.seen.ci95:.1f}" for one in few]
+        lost = few[0].forgetting
+        cells.append("-" if lost is None else f"{100 * lost:.1f}")
+        cells.append(f"{sum(session.seconds_train for session in results.sessions):.0f}")
+        lines.append(f"| {_way(config)} | {' | '.join(cells)} |")
+    head = "| | unseen, 1-shot | 5-shot | seen, 1-shot | 5-shot | forgetting | s of training |"
+    return "\n".join([head, "|---|" + "---:|" * 6, *lines, "", provenance(group)])
+
+
+def _way(config: RunConfig) -> str:
+    trained = config.backbone.declared().train_
+    if trained == "none":
+        return "frozen, whitened means" if config.learner.name == "whitened" else "frozen, nearest mean"
+    what = "from nothing (4-Conv, 84 px)" if config.backbone.name == "conv4" else "last block trained"
+    return f"{what}, {config.method.name}"
