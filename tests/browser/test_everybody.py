@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from browser.teaching import TEXT, bring, findings, go, picture, pictures
+from browser.teaching import TEXT, bring, findings, go, picture, pictures, teach_class
 from episodica.classifier.model_folder import ModelFolder
+from episodica.serve.app import guarded
 from episodica.serve.pages import HERE
+from episodica.web.guard import App
 
 Open = Callable[..., Page]
 FOCUSED = "() => document.activeElement.id"
@@ -124,3 +126,26 @@ def test_names_are_only_text_and_nothing_comes_from_elsewhere(open_page: Open, u
     expect(page.locator("h3", has_text="POST /import")).to_be_visible()
     expect(page.locator("h3", has_text="POST /classify")).to_be_visible()
     assert all(address.startswith((url, "blob:")) for address in asked)
+
+
+def test_a_trained_model_shows_what_it_can_and_says_what_it_cannot(
+    open_page: Open, make_model: Callable[[Path], ModelFolder], serving: Callable[[App], str], tmp_path: Path
+) -> None:
+    page = open_page(f"{serving(guarded(make_model(tmp_path / 'small')))}#/teach", pardoned="409")
+    for thing in ("sun", "fish"):
+        teach_class(page, thing, pictures(thing, range(3)))
+    page.get_by_label("Name").fill("sun")
+    bring(page, [picture("sun", 7)])
+    page.get_by_role("button", name="Teach it 1 picture").click()
+    expect(page.locator(".composer .error")).to_be_visible()  # it takes new classes alone
+    go(page, "ask")
+    bring(page, [picture("fish", 7)])
+    expect(page.locator(".verdict")).to_be_visible()
+    for view in ("quality", "model", "history", "unknown"):
+        go(page, view)
+        expect(page.locator("#main .card, #main .note").first).to_be_visible()
+    go(page, "class/sun")
+    expect(page.locator(".pictures img")).to_have_count(3)
+    page.get_by_role("button", name="Forget").click()
+    page.get_by_role("button", name="Forget for good").click()
+    expect(page.locator(".class")).to_have_count(1)

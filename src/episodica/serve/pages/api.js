@@ -100,6 +100,16 @@ export async function addImages({
   return whole;
 }
 
+// A class for a model whose network is trained: new, and all of its images or none.
+export async function remember({ name, files, onProgress = () => {} }) {
+  const form = new FormData();
+  form.append('name', name);
+  for (const file of files) form.append('images', file, file.name);
+  const changed = await (await send('/classes', { method: 'POST', body: form })).json();
+  onProgress(files.length);
+  return { ...changed, files: files.map((file) => ({ image: file.name, status: 'taken' })) };
+}
+
 function joined(first, then) {
   return {
     ...then,

@@ -1,11 +1,11 @@
 // New classes, or more pictures of known ones, before they are taught: one draft for each class.
 
-import { addImages } from './api.js';
+import { addImages, remember } from './api.js';
 import { el } from './dom.js';
 import { icon } from './icons.js';
 import { byClass } from './intake.js';
 import { note, say, working } from './messages.js';
-import { changed, classNames, knownClass, limits } from './model.js';
+import { changed, classNames, knownClass, limits, model } from './model.js';
 import { sources } from './sources.js';
 import { list, t } from './strings.js';
 import { Tray, leftOut } from './tray.js';
@@ -163,13 +163,14 @@ export function composer({ fixed = null, words = t('dropToTeach'), onDone = () =
     const batch = `${Date.now()}-${Math.random().toString(36).slice(2)}`;
     const whole = full.reduce((sum, { tray }) => sum + tray.items.length, 0);
     const fresh = full.map(({ name }) => name).filter((name) => !classNames().includes(name));
+    const add = model.now.kind === 'trained' ? remember : addImages;
     const files = [];
     let last = null;
     let done = 0;
     show(0, whole);
     try {
       for (const { name, tray } of full) {
-        const answer = await addImages({
+        const answer = await add({
           name,
           files: tray.files,
           limits: limits(),

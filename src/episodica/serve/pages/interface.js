@@ -4,7 +4,12 @@ import { el } from './dom.js';
 
 const described = await (await fetch('/openapi.json')).json();
 const found = (schema) =>
-  schema.$ref ? schema.$ref.split('/').slice(1).reduce((part, name) => part[name], described) : schema;
+  schema.$ref
+    ? schema.$ref
+        .split('/')
+        .slice(1)
+        .reduce((part, name) => part[name], described)
+    : schema;
 const KINDS = { 'multipart/form-data': 'form', 'application/json': 'JSON' };
 
 function fields({ requestBody, parameters = [] }) {

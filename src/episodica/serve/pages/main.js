@@ -77,13 +77,14 @@ function drawFrame() {
       ),
     ),
   );
-  $('lost').replaceChildren(...(model.lost ? [note('error', t('lost'))] : []));
+  const notices = model.lost ? [note('error', t('lost'))] : now?.notice && !now.new ? [note('doubt', now.notice)] : [];
+  $('notices').replaceChildren(...notices);
 }
 
 let drawnTabs = '';
 function update() {
   if (!model.now) {
-    $('lost').replaceChildren(note('error', model.problem));
+    $('notices').replaceChildren(note('error', model.problem));
     return;
   }
   if (!shown) show();

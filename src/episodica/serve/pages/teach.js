@@ -28,7 +28,7 @@ export function teachView() {
     el(
       'div',
       { class: 'stack' },
-      can('add') ? teaching : note('plain', model.now.cannot.add || ''),
+      can('add') || model.now.kind === 'trained' ? teaching : note('plain', model.now.cannot.add || ''),
       el(
         'div',
         { class: 'stack tight' },
@@ -45,8 +45,8 @@ export function teachView() {
   }
 
   function update() {
-    const { classes, state, notice } = model.now;
-    lead.textContent = classes.length ? t('teachLead') : notice && !model.now.new ? notice : t('emptyLead');
+    const { classes, state } = model.now;
+    lead.textContent = t(classes.length ? 'teachLead' : 'emptyLead');
     title.textContent = t('classesKnown', classes.length);
     title.parentNode.hidden = !classes.length;
     find.parentNode.hidden = classes.length < MANY;
