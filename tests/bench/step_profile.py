@@ -18,16 +18,12 @@ from episodica.bench.workload import DEFAULT, STILL, EngineLoop, Workload
 from episodica.engine.device import computing, keep_freed_memory
 from episodica.engine.fused import kernels
 
-FIRST, CONV, BACK, REST = (
-    "first block",
-    "convolutions of blocks 2 to 4: forward",
-    "convolutions of blocks 2 to 4: gradients",
-    "images, draws, distances, losses, Adam",
-)
+FIRST, CONVS, REST = "first block", "convolutions of blocks 2 to 4", "images, draws, distances, losses, Adam"
 MAPS = "batch-norm, pool and ReLU of blocks 2 to 4"
-PARTS = (BACK, CONV, FIRST, MAPS, REST)
+PARTS = (CONVS, FIRST, MAPS, REST)
 OF_MAPS = ("batch_norm", "max_pool2d", "threshold_backward", "clamp_min", "relu")
 KERNELS = {
+    CONVS: ("winograd", "winograd_pool_relu", "winograd_weights"),
     FIRST: ("patch_moments", "conv_pool_relu", "conv_pool_relu_backward"),
     MAPS: ("channel_moments", "norm_pool_relu", "norm_pool_relu_sums", "norm_pool_relu_backward"),
 }
@@ -88,7 +84,7 @@ def part_of(event: FunctionEvent, size: int) -> str:
         len(shape) == 4 and shape[-1] == size for shape in shapes
     )  # maps at full resolution are those of the first block
     if "convolution" in event.name:
-        return FIRST if whole else BACK if "backward" in event.name else CONV
+        return FIRST if whole else CONVS
     if any(name in event.name for name in OF_MAPS):
         return FIRST if whole else MAPS
     return REST

@@ -89,6 +89,14 @@ def winograd(maps: Tensor, weights: Tensor) -> Tensor:
     return out
 
 
+def winograd_pool_relu(maps: Tensor, weights: Tensor, shift: Tensor) -> Tensor:
+    """ReLU(max-pool(the convolution + shift))."""
+    out = _pooled(maps, len(shift))
+    given = (*_maps(maps), _pointer(weights), c_int64(len(shift)), _pointer(shift))
+    library().winograd_pool_relu(*given, _pointer(out), _threads())
+    return out
+
+
 def winograd_weights(maps: Tensor, gradient: Tensor) -> Tensor:
     """The gradient of these weights. [3, 3, I, O]"""
     inputs, outputs = maps.shape[1], gradient.shape[1]

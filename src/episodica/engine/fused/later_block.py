@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from episodica.engine.fused import kernels
 from episodica.engine.fused.form import parts, running, track
-from episodica.engine.fused.winograd import convolve
+from episodica.engine.fused.winograd import conv_pool_relu, convolve
 
 
 class LaterBlock(nn.Sequential):
@@ -27,10 +27,9 @@ class LaterBlock(nn.Sequential):
             scale = norm.weight * (variance + norm.eps).rsqrt()
             bias = (norm.bias + scale * (bias - mean)).float()
             weight = (weight * scale[:, None, None, None]).float()
-        maps = convolve(input, weight)
         if not torch.is_grad_enabled():
-            return kernels.norm_pool_relu(maps, torch.ones_like(bias), bias, None)
-        return nn.Sequential(*self[2:])(maps + bias.view(-1, 1, 1))
+            return conv_pool_relu(input, weight, bias)
+        return nn.Sequential(*self[2:])(convolve(input, weight) + bias.view(-1, 1, 1))
 
 
 class _NormPoolReLU(torch.autograd.Function):

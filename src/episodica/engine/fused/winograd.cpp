@@ -88,20 +88,17 @@ void see(const Maps<const float>& maps, Range tiles, int64_t width, float* out) 
     }
 }
 
-// The outputs of each tile, from `products` [place][tile][channel].
-void write(const float* products, Range tiles, int64_t width, const Maps<float>& maps) {
+// Calls `f(tile, channel, outputs)` for `products` [place][tile][channel].
+template <class Function>
+inline void for_outputs(const float* products, const Sizes& s, Range tiles, int64_t width, Function f) {
     for (int64_t t = 0; t < tiles.count; ++t, products += width) {
-        const Tile tile(maps.sizes, tiles.from + t);
+        const Tile tile(s, tiles.from + t);
         for (int64_t c = 0; c < width; c += LANES) {
             Floats found[HIGH][LONG], outputs[DOWN][ACROSS];
 #pragma GCC unroll 24
             for (int p = 0; p < PLACES; ++p) found[p / LONG][p % LONG] = load<Floats>(products + p * STRIDE + c);
             transform<ProductsToOutputs>(found, outputs);
-#pragma GCC unroll 8
-            for (int p = 0; p < DOWN * ACROSS; ++p) {
-                const int64_t y = tile.y + p / ACROSS, x = tile.x + p % ACROSS;
-                if (maps.has(y, x)) store(maps.at(tile.image, y, x) + c, outputs[p / ACROSS][p % ACROSS]);
-            }
+            f(tile, c, outputs);
         }
     }
 }
@@ -166,13 +163,10 @@ inline void multiply(Matrix left, Matrix right, int64_t depth, bool add, float* 
         }
 }
 
-}  // namespace
-
-extern "C" {
-
-void winograd(const float* maps, int64_t count, int64_t height, int64_t width, int64_t inputs, const float* weights,
-              int64_t outputs, float* out, int threads) {
-    const Sizes s{count, height, width};
+// Calls `f(tile, channel, outputs)` for all tiles and vectors of channels.
+template <class Function>
+void convolve(const float* maps, const Sizes& s, int64_t inputs, const float* weights, int64_t outputs, int threads,
+              Function f) {
     Buffer u_buffer(PLACES * inputs * outputs);
     float* u = u_buffer.data();
 #pragma omp parallel num_threads(threads)
@@ -199,9 +193,39 @@ void winograd(const float* maps, int64_t count, int64_t height, int64_t width, i
                                 multiply<ROWS, n>(left, right, deep, i > 0, products + p * STRIDE + t * wide + c, wide);
                             });
                 }
-                write(products, tiles, wide, {out + o, s, outputs});
+                for_outputs(products, s, tiles, wide, [&](const Tile& tile, int64_t c, auto& found) { f(tile, o + c, found); });
             }
     }
+}
+
+}  // namespace
+
+extern "C" {
+
+void winograd(const float* maps, int64_t count, int64_t height, int64_t width, int64_t inputs, const float* weights,
+              int64_t outputs, float* out, int threads) {
+    const Maps<float> to{out, {count, height, width}, outputs};
+    convolve(maps, to.sizes, inputs, weights, outputs, threads, [&](const Tile& tile, int64_t c, auto& found) {
+#pragma GCC unroll 8
+        for (int p = 0; p < DOWN * ACROSS; ++p) {
+            const int64_t y = tile.y + p / ACROSS, x = tile.x + p % ACROSS;
+            if (to.has(y, x)) store(to.at(tile.image, y, x) + c, found[p / ACROSS][p % ACROSS]);
+        }
+    });
+}
+
+// ReLU(max-pool(convolution + shift)): `out` is [M][H/2][W/2][O], the maps before are never written.
+void winograd_pool_relu(const float* maps, int64_t count, int64_t height, int64_t width, int64_t inputs,
+                        const float* weights, int64_t outputs, const float* shift, float* out, int threads) {
+    const Maps<float> to{out, {count, height / 2, width / 2}, outputs};
+    convolve(maps, {count, height, width}, inputs, weights, outputs, threads, [&](const Tile& tile, int64_t c, auto& found) {
+        for (int x = 0; x < ACROSS; x += 2)
+            if (to.has(tile.y / 2, (tile.x + x) / 2)) {
+                const Floats four[4] = {found[0][x], found[0][x + 1], found[1][x], found[1][x + 1]};
+                float* at = to.at(tile.image, tile.y / 2, (tile.x + x) / 2) + c;
+                store_pooled(four, load<Floats>(shift + c), at, nullptr);
+            }
+    });
 }
 
 // `out` [3][3][I][O]: the gradient of the weights.

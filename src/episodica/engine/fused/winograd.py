@@ -14,9 +14,21 @@ from episodica.engine.fused import kernels
 
 def convolve(maps: Tensor, weight: Tensor) -> Tensor:  # [M, I, H, W], [O, I, 3, 3] -> [M, O, H, W]
     """Maps that are channels-last; by torch where the kernel is not for so many channels."""
-    if any(channels % 16 for channels in weight.shape[:2]):
+    if not _suits(weight):
         return kernels.last(F.conv2d(maps, weight, padding=1))
     return _Winograd.apply(kernels.last(maps), weight)  # type: ignore[return-value]
+
+
+def conv_pool_relu(maps: Tensor, weight: Tensor, bias: Tensor) -> Tensor:  # -> [M, O, H / 2, W / 2]
+    """With 2x2 max-pool and ReLU, where no gradient is asked for."""
+    assert not torch.is_grad_enabled()
+    if not _suits(weight):
+        return kernels.norm_pool_relu(convolve(maps, weight), torch.ones_like(bias), bias, None)
+    return kernels.winograd_pool_relu(kernels.last(maps), weight.permute(2, 3, 1, 0).contiguous(), bias.contiguous())
+
+
+def _suits(weight: Tensor) -> bool:
+    return all(channels % 16 == 0 for channels in weight.shape[:2])
 
 
 class _Winograd(torch.autograd.Function):
