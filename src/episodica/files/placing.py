@@ -67,8 +67,8 @@ class Seen(NamedTuple):
 def place(how: How, source: Spot, target: Spot, seen: Seen) -> None:
     """The source at the target as well; or there alone, where it is moved."""
     status, digest = target.status, seen.digest
-    if status is not None and not status.st_size and stat.S_ISREG(status.st_mode):
-        target.folder.remove(target.name)  # reserved by `_name`, and no more than that
+    if status is not None and _is_reserved(status, target, digest):
+        target.folder.remove(target.name)
     elif status is not None:
         if not stat.S_ISREG(status.st_mode) or target.digest() != digest:
             raise Taken
@@ -80,6 +80,11 @@ def place(how: How, source: Spot, target: Spot, seen: Seen) -> None:
     if how == "copy" or not _link(source, target, needed=how == "link"):
         _copy(source, target, digest)
     return _remove_moved(how, source, target, digest)
+
+
+def _is_reserved(status: os.stat_result, target: Spot, digest: str) -> bool:
+    """Whether `_name` has begun: an empty file has the name, and the part that is to take it is there, too."""
+    return stat.S_ISREG(status.st_mode) and not status.st_size and target.folder.has(_part(digest))
 
 
 def _link(source: Spot, target: Spot, *, needed: bool) -> bool:
@@ -153,9 +158,18 @@ def _remove_moved(how: How, source: Spot, target: Spot, digest: str) -> None:
     same_file = (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
     if not same_file and source.digest() != digest:
         raise Changed
+    if same_file and _is_one_entry(source, target, here.st_nlink):
+        return
     target.folder.sync()
     try:
         source.folder.remove(source.name)
     except PermissionError:  # it cannot be moved: then it is not
         target.folder.remove(target.name)
         raise
+
+
+def _is_one_entry(source: Spot, target: Spot, names: int) -> bool:
+    """Whether two ways lead to one name, by a link to its folder or on a system that reads names in its own way: then
+    removing one is removing both."""
+    with source.folder.opened() as here, target.folder.opened() as there:
+        return os.path.sameopenfile(here, there) and (source.name == target.name or names == 1)

@@ -5,11 +5,11 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from episodica.files.door import Folder
+from episodica.files.door import Folder, Refused
 from episodica.files.placing import Changed, How, Taken, place
 from episodica.sorting.ledger import Image, Ledger, Run
 from episodica.sorting.lines import Line, header, written
-from episodica.sorting.order import Order, below, source, target
+from episodica.sorting.order import Order, below, is_reachable, source, target
 from episodica.sorting.planning import Planner
 
 BATCH = 50
@@ -59,6 +59,11 @@ def _carry_out_one(order: Order, ledger: Ledger, run: Run, image: Image) -> Line
             if not _is_about(error, run.inbox):
                 raise
             why = f"cannot be sorted: {(error.strerror or str(error)).lower()}"
+            break
+        except Refused as error:
+            if is_reachable(source(image)):
+                raise
+            why = f"cannot be sorted: {error}"
             break
     return _line(image, "", "double" if image.double else "left", why)
 

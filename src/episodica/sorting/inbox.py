@@ -1,5 +1,6 @@
 """What there is to sort: the images in a folder and those inside it, one after another, however many there are."""
 
+import errno
 import os
 import stat
 from collections.abc import Collection, Generator, Iterator
@@ -12,6 +13,7 @@ from episodica.files import openat
 from episodica.files.door import Folder
 from episodica.files.placing import Spot
 
+NOT_A_FOLDER = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}  # any more: gone, or a link has its name
 Identity = tuple[int, int]  # of a folder, whatever it is called
 
 
@@ -60,8 +62,10 @@ def _walk(
                     raise openat.Refused(f"folders lie more than {openat.DEEPEST} deep in each other: sort them apart")
                 try:
                     inside = os.open(entry.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=number)
-                except FileNotFoundError:
-                    continue
+                except OSError as error:
+                    if error.errno in NOT_A_FOLDER:
+                        continue
+                    raise
                 try:
                     yield from _walk(inside, path + b"/", leave_out, deepest - 1)
                 finally:

@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from episodica.errors import InputError
-from episodica.files.door import Folder
+from episodica.files.door import Folder, Refused
 from episodica.files.placing import How, Seen
 from episodica.sorting.names import folder_name, numbered, same_for_all
 
 FOLDER, FILE = ".sort", "ledger.sqlite"
 VERSION = 1
+JOURNAL = f"{FILE}-journal"
+NAMES_ANOTHER = bytes.fromhex("d9d505f920a163d7")  # the end of a journal that is one of several, which a file lists
 SYNCHRONOUS = "FULL"  # what is written is on the disk, also after a power cut
 
 Stage = Literal["listed", "waiting", "planned", "done", "left"]
@@ -110,8 +112,10 @@ class Ledger:
         folder = sorted_ / FOLDER
         folder.make_private()
         folder.open_to_continue(FILE).close()
-        if folder.has(f"{FILE}-journal"):  # SQLite would follow links
-            folder.open(f"{FILE}-journal").close()
+        if folder.has(JOURNAL) and folder.read_end(JOURNAL, len(NAMES_ANOTHER)) == NAMES_ANOTHER:
+            raise Refused(  # SQLite would remove that file, wherever it is; and it would follow links
+                f"{folder.path / JOURNAL} names another file, which `sort` never does: sort into a folder of your own"
+            )
         with cls._opened(str(folder.path / FILE)) as ledger:
             yield ledger
 

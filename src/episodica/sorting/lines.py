@@ -17,6 +17,7 @@ from episodica.files.foreign_text import FORMULA, spreadsheet_cell
 
 COLUMNS = ("image", "to", "done", "class", "probability", "strangeness", "limit", "why", "bytes", "digest")
 LONGEST_LINE = 1 << 16
+LONGEST_NAME = 1000  # of a class, in characters: a line stays one that can be read
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ def written(lines: Iterable[Line]) -> str:
             path_cell(line.image),
             path_cell(line.to),
             line.done,
-            spreadsheet_cell(line.class_name),
+            spreadsheet_cell(line.class_name[:LONGEST_NAME]),
             *(_number(value) for value in (line.probability, line.strangeness, line.limit)),
             spreadsheet_cell(line.why),
             line.bytes,
@@ -57,6 +58,13 @@ def written(lines: Iterable[Line]) -> str:
 
 def read(file: IO[str], name: str) -> Iterator[tuple[str, str, str, str]]:
     """Of each image that was put somewhere: its old place, its new one, how it came there, and its digest."""
+    try:
+        yield from _read(file, name)
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise InputError(f"{name} is no list that `sort` wrote ({error}): restore the file from a copy") from None
+
+
+def _read(file: IO[str], name: str) -> Iterator[tuple[str, str, str, str]]:
     rows = csv.DictReader(iter(lambda: file.readline(LONGEST_LINE), ""))
     if tuple(rows.fieldnames or ()) != COLUMNS:
         raise InputError(f"{name} is no list that `sort` wrote: its first line is not {','.join(COLUMNS)}")

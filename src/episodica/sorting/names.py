@@ -4,19 +4,26 @@ Class names are text of any kind, and names of files come from other systems. Wh
 or Windows becomes `_`. Two names count as the same where some of these systems would say so.
 """
 
+import re
 from pathlib import PurePosixPath
 from unicodedata import normalize
 
 UNKNOWN, UNSURE, SINGLE = "unknown", "unsure", "single"
+LIST = re.compile(r"sort-\d+\.csv")
 LONGEST = 200  # bytes: the file systems' 255, less a number and what writers add for a while
 FORBIDDEN = frozenset('/\\:*?"<>|')
 DEVICES = frozenset({"con", "prn", "aux", "nul", *(f"{port}{i}" for port in ("com", "lpt") for i in range(10))})
 
 
 def folder_name(class_name: str) -> str:
-    """Not yet one of its own: see `numbered`. The folders that are no class keep their names."""
+    """Not yet one of its own: see `numbered`. The folders that are no class keep their names, and so do the lists."""
     name = file_name(class_name)
-    return f"{name}_" if name.casefold() in (UNKNOWN, UNSURE) else name
+    return f"{name}_" if name.casefold() in (UNKNOWN, UNSURE) or LIST.fullmatch(name.casefold()) else name
+
+
+def list_name(number: int) -> str:
+    """Of the CSV file of a run."""
+    return f"sort-{number}.csv"
 
 
 def file_name(text: str) -> str:

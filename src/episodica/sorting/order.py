@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from episodica.errors import InputError
-from episodica.files.door import Folder
+from episodica.files.door import Folder, Refused
 from episodica.files.placing import How, Spot
 from episodica.sorting import inbox
 from episodica.sorting.ledger import Image
@@ -40,6 +40,14 @@ class Order:
 
 def source(image: Image) -> Spot:
     return inbox.spot(Path(os.fsdecode(image.inbox)), image.path)
+
+
+def is_reachable(place: Spot) -> bool:
+    """Through folders alone: whoever may write to an inbox can put a link there at any moment."""
+    try:
+        return place.status is not None
+    except Refused:
+        return False
 
 
 def target(to: Folder, image: Image) -> Spot:

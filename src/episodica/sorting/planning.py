@@ -10,7 +10,7 @@ from episodica.files.placing import Spot
 from episodica.sorting.ledger import Image, Ledger
 from episodica.sorting.looking import Verdict
 from episodica.sorting.names import SINGLE, UNKNOWN, UNSURE, file_name
-from episodica.sorting.order import Order, below, source, target
+from episodica.sorting.order import Order, below, is_reachable, source, target
 from episodica.sorting.unknown import numbers
 
 AT_ONCE = 1000  # images of which the ledger is asked
@@ -46,7 +46,7 @@ class Planner:
 
     def find_name(self, image: Image, folder: str, digest: str) -> None:
         """The first one in a folder that is free; or none, where the image is there already."""
-        here = source(image).status
+        here = source(image).status if is_reachable(source(image)) else None
         for name in self.ledger.names(folder, file_name(os.fsdecode(image.path).rpartition("/")[2])):
             spot = Spot(below(self.order.to, folder), name)
             there = spot.status

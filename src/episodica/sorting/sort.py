@@ -17,6 +17,7 @@ from episodica.sorting.carrying import BATCH, carry_out, give_up
 from episodica.sorting.inbox import Found, identity, walk
 from episodica.sorting.ledger import Image, Ledger, Run
 from episodica.sorting.looking import Model, look, read_batch
+from episodica.sorting.names import list_name
 from episodica.sorting.order import Order, target
 from episodica.sorting.planning import Planner
 
@@ -145,9 +146,9 @@ class Sorting:
 
     def _new_csv(self) -> str:
         number = 1
-        while self.order.to.has(f"sort-{number}.csv") or self.ledger.run_of(f"sort-{number}.csv"):
+        while self.order.to.has(list_name(number)) or self.ledger.run_of(list_name(number)):
             number += 1
-        return f"sort-{number}.csv"
+        return list_name(number)
 
 
 def _parts(found: Iterator[Found]) -> Iterator[tuple[Found, ...]]:
