@@ -82,7 +82,7 @@ export const de = {
   setRight: (n, name, others) => `${n === 1 ? 'Das Bild kommt' : `${pictures(n)} kommen`} zu ${name}.${others ? ` ${others === 1 ? 'Eine andere Antwort hat' : `${others} andere Antworten haben`} sich geändert.` : ''}`,
   before: 'Das vorige', after: 'Das nächste', takeOutOfList: 'Aus der Liste nehmen', tookOut: (name) => `${name} wurde herausgenommen.`,
   showOnly: 'Nur zeigen', noPictures: 'Keine Bilder', order: 'Reihenfolge', order_came: 'Wie sie kamen', order_doubt: 'Zweifelhafte zuerst', order_class: 'Nach Klasse',
-  saveCsv: 'Als CSV sichern', showMore: 'Mehr zeigen', outdated: 'Das Modell hat sich seit diesen Antworten geändert.', askAgain: 'Noch einmal fragen',
+  saveCsv: 'Als CSV sichern', showMore: 'Mehr zeigen', showAll: (n) => `Alle ${n} zeigen`, outdated: 'Das Modell hat sich seit diesen Antworten geändert.', askAgain: 'Noch einmal fragen',
 
   // what nothing fits
   unknownLead: 'Bilder, die zu keiner Klasse passen, nach Ähnlichkeit. Sie warten in diesem Tab, bis Sie sie benennen oder wegwerfen.',

@@ -81,7 +81,7 @@ export const en = {
   setRight: (n, name, others) => `${n === 1 ? 'The picture joins' : `${pictures(n)} join`} ${name}.${others ? ` ${others === 1 ? 'One other answer' : `${others} other answers`} changed.` : ''}`,
   before: 'The one before', after: 'The next one', takeOutOfList: 'Take out of the list', tookOut: (name) => `${name} was taken out.`,
   showOnly: 'Show only', noPictures: 'No pictures', order: 'Order', order_came: 'As they came', order_doubt: 'Most doubtful first', order_class: 'By class',
-  saveCsv: 'Save as CSV', showMore: 'Show more', outdated: 'The model has changed since these answers.', askAgain: 'Ask again',
+  saveCsv: 'Save as CSV', showMore: 'Show more', showAll: (n) => `Show all ${n}`, outdated: 'The model has changed since these answers.', askAgain: 'Ask again',
 
   // what nothing fits
   unknownLead: 'Pictures that fit no class, grouped by likeness. They wait in this tab until you name them, or throw them away.',

@@ -9,6 +9,7 @@ import { classNames, knownClass, limits, model } from './model.js';
 import { t } from './strings.js';
 
 const MOST = 2000; // pictures of a request
+const AT_FIRST = 12; // pictures of a group
 
 export function unknownView() {
   const body = el('div', { class: 'stack' });
@@ -115,7 +116,7 @@ export function unknownView() {
         },
       },
       el('h2', {}, title),
-      el('ul', { class: 'pictures' }, ...items.map((item) => picture(item, out))),
+      ...shownOf(items, (item) => picture(item, out)),
       el('label', { class: 'field' }, t('nameGroup'), name),
       el(
         'div',
@@ -131,6 +132,19 @@ export function unknownView() {
         el('button', { type: 'button', class: 'quiet danger', onclick: throwOut }, icon('trash'), t('throwAway')),
       ),
     );
+  }
+
+  // The first ones; the others come on request, and belong to the group all the same.
+  function shownOf(items, drawn) {
+    const list = el('ul', { class: 'pictures' }, ...items.slice(0, AT_FIRST).map(drawn));
+    if (items.length <= AT_FIRST) return [list];
+    const more = el('button', { type: 'button', class: 'quiet' }, t('showAll', items.length));
+    more.addEventListener('click', () => {
+      list.append(...items.slice(AT_FIRST).map(drawn));
+      more.remove();
+      list.children[AT_FIRST].firstChild.focus();
+    });
+    return [list, more];
   }
 
   function picture(item, out) {
