@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from random import Random
+from typing import NamedTuple
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,15 @@ class Thing:
     """A file or a folder, whatever its names are."""
 
     data: bytearray | None  # as the disk has it for sure; a folder has none
+    modified: int | None = None  # when, where it was there before; a file that is moved keeps it
     waiting: list[Operation] = field(default_factory=list)  # that were not flushed: bytes of files
+
+
+class Left(NamedTuple):
+    """A file or a folder after a power cut."""
+
+    data: bytes | None
+    modified: int | None
 
 
 @dataclass
@@ -51,7 +60,8 @@ class Disk:
     def of(cls, root: Path) -> "Disk":
         names = {".": Thing(None)}
         for path in sorted(root.rglob("*")):
-            names[str(path.relative_to(root))] = Thing(bytearray(path.read_bytes()) if path.is_file() else None)
+            data = bytearray(path.read_bytes()) if path.is_file() else None
+            names[str(path.relative_to(root))] = Thing(data, path.stat().st_mtime_ns)
         return cls(names, dict(names))
 
     def do(self, operation: Operation) -> None:
@@ -81,7 +91,7 @@ class Disk:
                     late.append((operation, made))
             self.waiting = late
 
-    def after_power_cut(self, survives: Callable[[], bool]) -> dict[str, bytes | None]:
+    def after_power_cut(self, survives: Callable[[], bool]) -> dict[str, Left]:
         """Names and bytes, where `survives` says of each operation that was not flushed whether it is on the disk.
 
         Of the bytes of a file, and of the names in a folder, those before one that did not survive may have done so.
@@ -93,7 +103,11 @@ class Disk:
                 lost |= folders
             else:
                 _rename(names, operation, made)
-        return {name: self._bytes(thing, survives) for name, thing in names.items() if _reachable(names, name)}
+        return {
+            name: Left(self._bytes(thing, survives), None if thing.waiting else thing.modified)
+            for name, thing in names.items()
+            if _reachable(names, name)
+        }
 
     @staticmethod
     def _bytes(thing: Thing, survives: Callable[[], bool]) -> bytes | None:
@@ -154,7 +168,7 @@ def _reachable(names: dict[str, Thing], name: str) -> bool:
 NOTHING, EVERYTHING = (lambda: False), (lambda: True)
 
 
-def cuts(root: Path, log: Path, seeds: int) -> Iterator[tuple[str, dict[str, bytes | None]]]:
+def cuts(root: Path, log: Path, seeds: int) -> Iterator[tuple[str, dict[str, Left]]]:
     """What may be left after a power cut behind each operation: as little as is promised, everything, and at random."""
     disk = Disk.of(root)
     for n, operation in enumerate(operations(log, root), 1):
@@ -166,10 +180,12 @@ def cuts(root: Path, log: Path, seeds: int) -> Iterator[tuple[str, dict[str, byt
         yield f"{n} everything", disk.after_power_cut(EVERYTHING)
 
 
-def write_out(content: dict[str, bytes | None], root: Path) -> None:
+def write_out(content: dict[str, Left], root: Path) -> None:
     for name in sorted(content):
-        data, path = content[name], root / name
+        (data, modified), path = content[name], root / name
         if data is None:
             path.mkdir(parents=True, exist_ok=True)
         else:
             path.write_bytes(data)
+            if modified is not None:
+                os.utime(path, ns=(modified, modified))

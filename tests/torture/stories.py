@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from conformance.tiny import TINY, outcome, untimed
+from conformance.tiny import TINY, digest, outcome, untimed
 from e2e.conftest import words
 from episodica import cli
 from episodica.classifier import exact_learn, learn, model_folder
@@ -30,21 +30,27 @@ NOON = "2026-01-01T12:00:00+00:00"
 FROZEN = ["--backbone.name", f"{Coarse.__module__}:{Coarse.__name__}", "--backbone.train", "none"]
 SHORT = ["--epochs", 1, "--train.episodes", 2]
 TRAINED = ["--backbone.name", "conv4", "--data.size", SIZE, "--keep", 4, *SHORT]
+INBOX = 8  # images
 ALWAYS = ["--threads", 1, "--device", "cpu"]
 
+Action = tuple[object, ...] | Callable[[], object]  # a command, or a function
 State = Any  # of a folder; equal where two folders are the same to the bit, as far as anybody can tell
 
 
 @dataclass(frozen=True)
 class Story:
     name: str
-    before: tuple[tuple[object, ...], ...]  # commands that lead to where it begins
-    command: tuple[object, ...] | Callable[[], object]
+    before: tuple[Action, ...]  # what leads to where it begins
+    command: Action
     state: Callable[[Path], State]
     done: Callable[[Path], Any]  # what the command is for: equal once it has been achieved
 
     def act(self) -> int:
-        return said(*self.command) if isinstance(self.command, tuple) else _called(self.command)
+        return done_by(self.command)
+
+
+def done_by(action: Action) -> int:
+    return said(*action) if isinstance(action, tuple) else _called(action)
 
 
 def said(*arguments: object) -> int:
@@ -135,6 +141,25 @@ def library(root: Path) -> State:
     return sorted(path.name for path in (root / "cache").glob("kernels/*.so")) or None
 
 
+def bring_inbox(images: Path) -> int:
+    """Images of known classes and of one that is not known, in the folder that is tortured: they will be moved."""
+    Path("inbox").mkdir()
+    for i, image in enumerate(sorted(images.rglob("*.png"))[::4]):
+        shutil.copyfile(image, Path("inbox", f"{i}.png"))
+    return 0
+
+
+def inbox(root: Path) -> State:
+    """Where every image is, once all are sorted; none before. Whatever happens, none is missing."""
+    places = {part: [path for path in (root / part).rglob("*.png") if path.is_file()] for part in ("inbox", "sorted")}
+    found = {path.read_bytes() for paths in places.values() for path in paths}
+    assert len(found) == INBOX, f"{len(found)} of {INBOX} images are left"
+    ended = not places["inbox"] and (root / "sorted" / "sort-1.csv").exists()
+    return (
+        sorted((str(path.relative_to(root)), digest(path.read_bytes())) for path in places["sorted"]) if ended else None
+    )
+
+
 def stories(images: Path) -> list[Story]:
     """Paths of what is changed are below the current folder; the images are elsewhere, and only read."""
     new = ("learn", "model", images / "one", *FROZEN, *ALWAYS)
@@ -142,6 +167,7 @@ def stories(images: Path) -> list[Story]:
     trained = ("learn", "model", images / "one", *TRAINED, *ALWAYS)
     remembered = ("remember", "model", "--support", images / "few")
     tiny = {**TINY, "stream.tasks": 2, "train.epochs": 1, "eval.episodes": 5, "train.checkpoint_seconds": 0}
+    sort = ("sort", "model", "inbox", "--to", "sorted", "--move")
     of_model = {"state": model, "done": known}
     return [
         Story("learn, a new model", (), new, **of_model),
@@ -153,6 +179,7 @@ def stories(images: Path) -> list[Story]:
         Story("learn by training, more classes", (trained,), (*more, *SHORT), **of_model),
         Story("remember, trained", (trained,), remembered, **of_model),
         Story("forget, trained", (trained, remembered), ("forget", "model", "elk"), **of_model),
+        Story("sort", (new, lambda: bring_inbox(images)), sort, inbox, inbox),
         Story("run", (), ("run", *words(tiny), "--out", "runs"), run, run),
         Story("image cache", (), lambda: Glyphs(classes=6, per_class=4, size=SIZE).load(), cache_entry, cache_entry),
         Story("kernels", (), lambda: build.kernels.__wrapped__(), library, library),
@@ -166,5 +193,5 @@ def prepare(story: Story, root: Path) -> None:
     os.chdir(root)
     os.environ |= {"EPISODICA_CACHE": str(root / "cache"), "EPISODICA_TRUST": f"{Coarse.__module__}:{Coarse.__name__}"}
     for command in story.before:
-        code = said(*command)
+        code = done_by(command)
         assert code == 0, f"{story.name}: {command} ended with {code}"

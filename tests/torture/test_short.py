@@ -29,7 +29,7 @@ def test_after_a_fault_the_same_command_ends_as_if_nothing_had_happened() -> Non
 
 
 def written(disk: Disk, survives: bool) -> dict[str, bytes | None]:
-    return {name: data for name, data in disk.after_power_cut(lambda: survives).items() if name != "."}
+    return {name: left.data for name, left in disk.after_power_cut(lambda: survives).items() if name != "."}
 
 
 def test_what_was_flushed_survives_and_nothing_else_need() -> None:

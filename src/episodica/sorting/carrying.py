@@ -2,7 +2,8 @@
 was not marked can be done again."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from episodica.files.door import Folder, Refused
@@ -22,8 +23,7 @@ def carry_out(order: Order, ledger: Ledger, number: int, on_done: Callable[[int]
         run = ledger.run(number)
         lines = [(image.id, _carry_out_one(order, ledger, run, image)) for image in batch]
         if not order.dry:
-            for folder in {line.to.rpartition("/")[0] for _, line in lines if line.to}:
-                below(order.to, folder).sync()
+            _sync(order, run, batch, [line for _, line in lines])
         end = run.csv_bytes if order.dry else _append(order.to, run, written(line for _, line in lines))
         with ledger.transaction():
             for image, line in lines:
@@ -66,6 +66,16 @@ def _carry_out_one(order: Order, ledger: Ledger, run: Run, image: Image) -> Line
             why = f"cannot be sorted: {error}"
             break
     return _line(image, "", "double" if image.double else "left", why)
+
+
+def _sync(order: Order, run: Run, batch: Sequence[Image], lines: Sequence[Line]) -> None:
+    """The names are on the disk, and after a move those of the old places are gone from it."""
+    for folder in {line.to.rpartition("/")[0] for line in lines if line.to}:
+        below(order.to, folder).sync()
+    if run.how == "move":
+        for folder in {source(image).folder for image in batch}:
+            with suppress(FileNotFoundError, PermissionError):  # as the line of its images says
+                folder.sync()
 
 
 def _elsewhere(order: Order, ledger: Ledger, run: Run, image: Image) -> Image:

@@ -23,7 +23,7 @@ FOLDER, FILE = ".sort", "ledger.sqlite"
 VERSION = 1
 JOURNAL = f"{FILE}-journal"
 NAMES_ANOTHER = bytes.fromhex("d9d505f920a163d7")  # the end of a journal that is one of several, which a file lists
-SYNCHRONOUS = "FULL"  # what is written is on the disk, also after a power cut
+SYNCHRONOUS = "EXTRA"  # what is written is on the disk, also after a power cut: that the journal is gone, too
 
 Stage = Literal["listed", "waiting", "planned", "done", "left"]
 
