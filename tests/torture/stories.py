@@ -111,8 +111,8 @@ def model(root: Path) -> State:
     if not folder.exists:
         return None
     state = folder.state()
-    for digest in state.record.digests:
-        folder.vault.read(digest)
+    for image in state.record.digests:
+        folder.vault.read(image)
     return state.id, sorted(state.record.names)
 
 

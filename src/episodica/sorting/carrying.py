@@ -74,7 +74,7 @@ def _sync(order: Order, run: Run, batch: Sequence[Image], lines: Sequence[Line])
         below(order.to, folder).sync()
     if run.how == "move":
         for folder in {source(image).folder for image in batch}:
-            with suppress(FileNotFoundError, PermissionError):  # as the line of its images says
+            with suppress(FileNotFoundError, PermissionError, Refused):  # as the line of its images says
                 folder.sync()
 
 
