@@ -1,5 +1,7 @@
 """A small network over embeddings that are there already: it turns each a little, so that classes lie farther apart."""
 
+from __future__ import annotations
+
 from dataclasses import field
 from typing import ClassVar
 
@@ -24,7 +26,7 @@ class Adapter(Backbone):
         self.blocks = nn.Sequential(nn.Identity(), Turned(self.width))
 
     @property
-    def layer(self) -> "Turned":
+    def layer(self) -> Turned:
         last = self.blocks[-1]
         assert isinstance(last, Turned)
         return last
