@@ -30,7 +30,7 @@ def camera(film: Path) -> list[str]:
     ]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")  # as long as it is open its loop runs, and no other one can be run in this process
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("there is no Chromium on this machine: install the package chromium to test the pages")
