@@ -42,7 +42,7 @@ clean:
 
 .venv/.demo: .venv/bin/python pyproject.toml constraints.txt
 	@echo "Setting up .venv (PyTorch is the largest part; about a minute)"
-	$(PIP) --editable '.[report,photos]'
+	$(PIP) --editable '.[report,photos,web]'
 	touch $@
 
 .venv/.dev: .venv/bin/python pyproject.toml constraints.txt

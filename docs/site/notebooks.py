@@ -9,7 +9,8 @@ from typing import Any
 def as_markdown(notebook: Path) -> str:
     cells = json.loads(notebook.read_text())["cells"]
     title, *rest = [part for cell in cells for part in _parts(cell)]
-    download = f'<a href="{notebook.name}" download>Download this notebook</a> to run it yourself.'
+    link = f'<a href="{notebook.name}" download>Download this notebook</a>'
+    download = f"{link} to run it yourself, with Jupyter in the environment that has episodica."
     return "\n\n".join([title, download, *rest]) + "\n"
 
 

@@ -168,3 +168,12 @@ def test_a_class_is_looked_through_renamed_and_forgotten_while_another_browser_l
     expect(anna.locator("h1")).to_have_text("Teach")  # its class is gone
     expect(anna.locator(".class")).to_have_count(5)
     expect(anna.locator("#undo")).to_be_disabled()
+
+    ben.locator(".class", has_text="house").click()
+    ben.get_by_role("button", name="Rename").click()
+    ben.get_by_label("Name", exact=True).fill("home")
+    ben.locator("dialog .main").click()
+    expect(ben.locator("h1")).to_have_text("home")
+    go(ben, "history")
+    expect(ben.locator(".changes [data-what=learn], .changes [data-what=add]")).not_to_have_count(0)
+    expect(ben.locator(".changes button")).to_have_count(1)  # nothing leads back beyond what was forgotten

@@ -89,7 +89,7 @@ def _refuse_known(arriving: Named, known: Sequence[StoredClass], options: LearnO
     if again and options.existing == "refuse":
         raise InputError(
             f"{quoted(again)} came before: rename {'it' if len(again) == 1 else 'them'} if "
-            "other things are meant, or set existing to merge to learn the new images together with the earlier ones"
+            "other things are meant, or say --existing merge to learn the new images together with the earlier ones"
         )
 
 

@@ -146,7 +146,7 @@ def check_arriving(
     if again and options.existing == "refuse":
         raise InputError(
             f"{quoted(again)} came before: rename {'it' if len(again) == 1 else 'them'} if other things are meant, or "
-            "set existing to merge to learn the new images together with the exemplars that are left"
+            "say --existing merge to learn the new images together with the exemplars that are left"
         )
     small = sorted(name for name, images in arriving.items() if len(images) < 2 and name not in {*known, *few})
     if small:

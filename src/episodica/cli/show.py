@@ -57,7 +57,8 @@ def show(
 def _history(state: "ModelState") -> Table:
     from episodica.classifier.summaries import percent
 
-    table = Table("when", "what", "classes", "known", "held-out images", "accuracy", box=SIMPLE_HEAD, padding=0)
+    asked = "held-out images" if _holds_out(state) else "images, each left out"
+    table = Table("when", "what", "classes", "known", asked, "accuracy", box=SIMPLE_HEAD, padding=0)
     for step in state.history:
         found = step.measured
         measured = (str(found.known or ""), str(found.images), percent(found.accuracy)) if found else ()
@@ -67,8 +68,13 @@ def _history(state: "ModelState") -> Table:
 
 
 def _classes(state: "ModelState") -> Table:
-    table = Table("class", "how", "call", "images", "held out", box=SIMPLE_HEAD, padding=0)
+    held_out = ("held out",) if _holds_out(state) else ()
+    table = Table("class", "how", "call", "images", *held_out, box=SIMPLE_HEAD, padding=0)
     for stored in state.classes:
-        name, call = escape(printable(stored.name)), str(stored.session or "")
-        table.add_row(name, KINDS[stored.kind], call, str(state.images_of(stored)), str(len(stored.held_out)))
+        row = escape(printable(stored.name)), KINDS[stored.kind], str(stored.session or "")
+        table.add_row(*row, str(state.images_of(stored)), *(str(len(stored.held_out)) for _ in held_out))
     return table
+
+
+def _holds_out(state: "ModelState") -> bool:
+    return any(stored.held_out for stored in state.classes)

@@ -120,7 +120,8 @@ def sheet(rows: Rows, arrays: Arrays) -> Image.Image:
     side = arrays.images.shape[1]
     shown = min(side * max(1, SMALLEST // side), LARGEST)
     cell = shown + GAP
-    paper = Image.new("RGB", (LABEL + SHOWN * cell, len(rows) * cell), "white")
+    across = min(SHOWN, max(map(len, rows.values()), default=0))
+    paper = Image.new("RGB", (LABEL + across * cell, len(rows) * cell), "white")
     pen = ImageDraw.Draw(paper)
     for y, (c, of_class) in enumerate(rows.items()):
         pen.text((4, y * cell + cell // 2 - 6), _label(c, arrays.class_names[c]), fill="black")

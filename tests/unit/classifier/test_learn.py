@@ -110,7 +110,7 @@ def test_unseen_classes_are_known_all_the_same(model, write_classes):
 def test_a_class_that_came_before_is_refused_or_merged(model, write_classes):
     _learn(model, write_classes("first", {"a": 0, "b": 1}), keep=10)
     again = write_classes("again", {"a": 2, "c": 3})
-    with pytest.raises(InputError, match=r'"a" came before: rename it .* set existing to merge'):
+    with pytest.raises(InputError, match=r'"a" came before: rename it .* say --existing merge'):
         _call(model, again)
     call = _call(model, again, existing="merge")
     numbers = {name: i for i, name in enumerate(call.session_data.names)}

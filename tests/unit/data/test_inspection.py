@@ -137,9 +137,9 @@ def test_a_contact_sheet_for_each_task_and_the_unseen_classes(size, shown, array
     loaded = arrays(size)
     paths = contact_sheets(split_of(loaded), loaded, tmp_path / "out" / "sheets")
     assert [path.name for path in paths] == ["task-01.png", "task-02.png", "unseen.png"]
-    for path in paths:
+    for path, across in zip(paths, (2, 2, 3), strict=True):
         with Image.open(path) as sheet:
-            assert sheet.size == (110 + 12 * (shown + 2), 2 * (shown + 2))
+            assert sheet.size == (110 + across * (shown + 2), 2 * (shown + 2))
 
 
 def test_a_contact_sheet_shows_training_images_in_rows_of_classes(arrays, tmp_path):
@@ -152,7 +152,6 @@ def test_a_contact_sheet_shows_training_images_in_rows_of_classes(arrays, tmp_pa
         for x, row in enumerate(split.train[0][c]):
             cell = pixels[y * 66 : y * 66 + 64, 110 + x * 66 : 110 + x * 66 + 64]
             np.testing.assert_array_equal(cell[::2, ::2], loaded.images[row])
-    assert (pixels[:, 110 + 2 * 66 :] == 255).all()
 
 
 NAMES = {"ant": "ant", "été à Nîmes": "ete a Nimes", "猫 cats": "cats", "猫": "class 7", "a" * 30: "a" * 17}

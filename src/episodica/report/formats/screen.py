@@ -41,15 +41,16 @@ def _of_one_setting(part: Sequence[Line]) -> list[tuple[Table, str]]:
 
 
 def _rich(table: Table, title: str) -> rich.Table:
-    """Without the column of repeats where nothing is repeated, and without the paper's numbers."""
+    """Without the column of repeats where nothing is repeated, the paper's numbers, and columns of these alone."""
     repeated = any(row.note != "1 seed" for row in table.rows)
     drawn = rich.Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
     drawn.min_width = len(title)  # else a narrow table folds its title
     drawn.add_column("session", no_wrap=True)
-    for heading in (*["runs"] * repeated, *table.columns):
+    filled = [i for i, _ in enumerate(table.columns) if any(_cell(row.cells[i]) for row in table.rows)]
+    for heading in (*["runs"] * repeated, *(table.columns[i] for i in filled)):
         drawn.add_column(heading, justify="right", no_wrap=True)
     for row in table.rows:
-        drawn.add_row(escape(row.name), *[row.note] * repeated, *map(_cell, row.cells))
+        drawn.add_row(escape(row.name), *[row.note] * repeated, *(_cell(row.cells[i]) for i in filled))
     return drawn
 
 

@@ -9,8 +9,6 @@ import { note, working } from './messages.js';
 import { changed, model } from './model.js';
 import { clock, day, t } from './strings.js';
 
-const UNDONE = new Set(['undo', 'forget']); // what stands in the history and is itself no step to undo
-
 export function historyView() {
   const body = el('div', { class: 'stack' });
   const node = el(
@@ -51,7 +49,9 @@ export function historyView() {
       return;
     }
     const byDay = Map.groupBy ? Map.groupBy(changes, ({ when }) => day(when)) : grouped(changes);
-    const open = changes.filter(({ undone, what }) => !undone && !UNDONE.has(what));
+    const forgotten = changes.findIndex(({ what }) => what === 'forget'); // which gave up every way back
+    const since = forgotten < 0 ? changes : changes.slice(0, forgotten);
+    const open = since.filter(({ undone, what }) => !undone && what !== 'undo');
     const reach = new Map(
       open
         .slice(
