@@ -66,12 +66,15 @@ def compared(before: Classes, after: Classes) -> Comparison | None:
     return _compared(folds, [fold.of(after) for fold in folds]) if folds else None
 
 
-def compared_with_training(classes: Classes, train: Callable[[Classes, int], Turn | None]) -> Comparison | None:
+def compared_with_training(
+    classes: Classes, train: Callable[[Classes, int], Turn | None], on_trained: Callable[[], None] = lambda: None
+) -> Comparison | None:
     """With what is trained on the known part of each fold (which has a number), and makes points of points."""
     folds = _folds(classes)
     turns = [train(fold.known, i) for i, fold in enumerate(folds)]
     if not folds or None in turns:
         return None
+    on_trained()
     return _compared(folds, [fold.turned(turn) for fold, turn in zip(folds, turns, strict=True) if turn])
 
 

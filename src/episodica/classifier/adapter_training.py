@@ -81,6 +81,22 @@ class Training:
             self.on_event(event)
 
 
+class AsOne:
+    """Progress of several trainings, one after another, as if they were one: how long all of them take is told."""
+
+    def __init__(self, on_event: OnEvent, trainings: int) -> None:
+        self._on_event, self._trainings, self._begun = on_event, trainings, 0
+
+    def __call__(self, event: Mapping[str, Any]) -> None:
+        if event["event"] == "session":
+            self._begun += 1
+        if event["event"] in ("session", "step"):
+            steps = event["steps"]
+            done = (self._begun - 1) * steps + event.get("step", 0)
+            event = {**event, "step": done, "steps": self._trainings * steps}
+        self._on_event(event)
+
+
 def _large_enough(classes: Classes) -> Classes:
     """Without those that have less than half of what is usual: every episode would shrink to the smallest."""
     needed = max(2, ceil(min(SHOTS + QUERIES, median(map(len, classes.values()))) / 2)) if classes else 0

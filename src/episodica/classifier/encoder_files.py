@@ -10,10 +10,11 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
+from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from episodica.classifier.adaptation import FIRST
-from episodica.classifier.adapter import PointAdapter, unfit
+from episodica.classifier.adapter import HeldOut, PointAdapter, unfit
 from episodica.classifier.trained_state import decoded, encoded
 from episodica.config import RunConfig
 from episodica.config.sections import Section
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 INCLUDED = 64_000_000  # bytes of weights that are copied into a model without being asked to
 MOST = 2**32  # bytes
 ENDING, ADAPTER = ".safetensors", "change"
+OF_ADAPTER = ("adapter", "stranger", "recognised", "asked")  # fields of the record
 OURS = "episodica.models."
 
 
@@ -51,6 +53,14 @@ class EncoderRecord(Section):
     """than images that the adapter was trained on are others of their classes, by so much"""
     recognised: float | None = Field(default=None, ge=0, le=1)
     """the share of images that is recognised by an adapter trained on others"""
+    asked: int = Field(default=0, ge=0)
+    """how many images that were"""
+
+    @property
+    def bare(self) -> EncoderRecord:
+        """As its embeddings are, and the points that are made of them: without what was trained over them."""
+        without = {name: EncoderRecord.model_fields[name].default for name in OF_ADAPTER}
+        return self.model_copy(update=without)
 
 
 class EncoderFiles:
@@ -122,23 +132,21 @@ class EncoderFiles:
                 self._built[key] = _image_encoder(_loaded(record, config, weights), config, record)
         return self._built[key]
 
-    def with_adapter(
-        self, record: EncoderRecord, adapter: PointAdapter | None, stranger: float, recognised: float | None
-    ) -> EncoderRecord:
-        """The encoder with another adapter, or without any; it is written with the first state that has it."""
-        if adapter is None:
-            return record.model_copy(update={"adapter": None, "stranger": 0.0, "recognised": None})
+    def with_adapter(self, record: EncoderRecord, adapter: PointAdapter, held_out: HeldOut) -> EncoderRecord:
+        """The encoder with another adapter; it is written with the first state that has it."""
         data = save({ADAPTER: adapter.change})
         self._waiting[digest_of(data)] = data
-        found = {"adapter": digest_of(data), "stranger": stranger, "recognised": recognised}
-        return record.model_copy(update=found)
+        return record.model_copy(update={"adapter": digest_of(data), **held_out._asdict()})
 
     def adapter(self, record: EncoderRecord, width: int) -> PointAdapter | None:
         """For points of so many numbers."""
         if record.adapter is None:
             return None
         if record.adapter not in self._adapters:
-            tensors = load(self._waiting.get(record.adapter) or self._read(record.adapter))
+            try:
+                tensors = load(self._waiting.get(record.adapter) or self._read(record.adapter))
+            except SafetensorError:
+                raise ValueError("the weights of an adapter are no tensors") from None
             if set(tensors) != {ADAPTER}:
                 raise ValueError("the weights of an adapter are something else")
             self._adapters[record.adapter] = PointAdapter(tensors[ADAPTER])

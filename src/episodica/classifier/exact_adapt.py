@@ -6,7 +6,8 @@ from functools import partial
 import numpy as np
 
 from episodica.classifier.adaptation import FOLDS, compared_with_training, in_words
-from episodica.classifier.adapter_training import Training
+from episodica.classifier.adapter import HeldOut
+from episodica.classifier.adapter_training import AsOne, Training
 from episodica.classifier.exact_state import ExactState
 from episodica.classifier.history import COMMAND, Draft
 from episodica.classifier.model_folder import ModelFolder
@@ -21,6 +22,7 @@ from episodica.learners.statistics import Statistics
 
 WHAT = "an adapter trained over the encoder"
 TOO_FEW = "no adapter is trained: it takes two classes with two images or more"
+FROZEN_ONLY = "an adapter is trained over a frozen encoder, and this model's network is trained as it is"
 SEEDS = 1000  # apart: those of a call, and of what is trained to compare with
 
 
@@ -40,9 +42,7 @@ def adapt(
     with folder.writing(), computing(threads):
         state = folder.state()
         if not isinstance(state, ExactState):
-            raise InputError(
-                "an adapter is trained over a frozen encoder, and this model's network is trained as it is"
-            )
+            raise InputError(FROZEN_ONLY)
         adapted = adapting(folder, state, {}, how, on_event, stop)
         return folder.commit(adapted, Draft("adapt", who=who))
 
@@ -60,23 +60,27 @@ def adapting(
         return state.with_adapter(how)
     known = state.statistics_with(arriving)
     folder.drop_work()  # of a training that was stopped
-    train, seed = Training(folder.work, on_event, stop), state.record.sessions
+    seed = state.record.sessions
     if how == "auto":
-        found = compared_with_training(known.classes, lambda part, i: train(part, seed=seed + SEEDS * (i + 1)))
+        train = Training(folder.work, AsOne(on_event, FOLDS), stop)
+        found = compared_with_training(
+            known.classes,
+            lambda part, i: train(part, seed=seed + SEEDS * (i + 1)),
+            lambda: on_event({"event": "measuring"}),
+        )
         on_event({"event": "notice", "text": in_words(found, WHAT)})
         if found is None or not found.better:
             return state.with_adapter(how)
+    train = Training(folder.work, AsOne(on_event, 1 + FOLDS), stop)
     before = state.encoders.adapter(state.record.encoder, known.width)
     adapter = train(known.classes, set(state.statistics.names), before, seed)
     if adapter is None:
         on_event({"event": "notice", "text": TOO_FEW})
         return state.with_adapter(how)
-    return state.with_adapter(how, adapter, *held_out(known, partial(train, seed=seed)))
+    return state.with_adapter(how, adapter, held_out(known, partial(train, seed=seed)))
 
 
-def held_out(
-    known: Statistics, train: Callable[..., Callable[[np.ndarray], np.ndarray] | None]
-) -> tuple[float, float | None]:
+def held_out(known: Statistics, train: Callable[..., Callable[[np.ndarray], np.ndarray] | None]) -> HeldOut:
     """A third of all images in turn, asked of what was trained on the others: how much higher the limit must be than
     that of images which an adapter was trained on, and the share that is recognised."""
     right, strangeness, weights, limits = [], [], [], []
@@ -96,6 +100,7 @@ def held_out(
                 strangeness.append(model.strangeness(turned))
                 weights.append(np.full(len(asked), 1 / len(asked)))
     if not right or not all(limit < float("inf") for limit in limits):
-        return 0.0, None
+        return HeldOut()
     limit = conformal.limit(np.concatenate(strangeness), np.concatenate(weights), FALSE_REJECTS)
-    return limit - sum(limits) / len(limits), float(np.concatenate(right).mean())
+    answers = np.concatenate(right)
+    return HeldOut(limit - sum(limits) / len(limits), float(answers.mean()), len(answers))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from episodica.classifier.adapter import PointAdapter
 from episodica.classifier.exact_recogniser import ExactRecogniser
 from episodica.engine.image_encoder import PIXELS
 from episodica.engine.onnx_graph import EMBEDDINGS, Writer
@@ -17,7 +18,7 @@ from episodica.errors import InputError, not_installed
 from episodica.files.atomic import write_atomically, write_json
 from episodica.learners.calibration import LEAD
 from episodica.learners.exact import ExactClassifier
-from episodica.learners.statistics import LARGEST, TINY, UNIT, points
+from episodica.learners.statistics import LARGEST, TINY, UNIT
 
 FORMAT = 2
 GRAPH = "recogniser.onnx"
@@ -32,7 +33,7 @@ def export_exact(recogniser: ExactRecogniser, folder: Path) -> float:
     graph, asked = graph_of(recogniser), _blots(recogniser.image_size)
     vectors = recogniser.embed(asked)
     expected = (
-        recogniser.classifier.scores(points(vectors)),
+        recogniser.scores(vectors),
         recogniser.probabilities(vectors),
         recogniser.strange(vectors).values,
     )
@@ -42,7 +43,7 @@ def export_exact(recogniser: ExactRecogniser, folder: Path) -> float:
             f"the graph and the model differ by {found:.1e}, more than {TOLERANCE:g}: nothing was written. Try another "
             "version of onnxruntime"
         )
-    limit = recogniser.classifier.limit(recogniser.rate)
+    limit = recogniser.limit
     record = {
         "format": FORMAT,
         "image_size": recogniser.image_size,
@@ -81,7 +82,10 @@ def graph_of(recogniser: ExactRecogniser) -> bytes:
     bounded = before.add("Clip", [before.add("Round", [scaled]), *_limits(before, 0, 255)])
     planes_last = before.add("Transpose", [bounded], perm=[0, 2, 3, 1])
     before.add("Cast", [planes_last], to_name=PIXELS, to=TensorProto.UINT8)
-    _write_answers(after, recogniser.classifier, _vector(after, recogniser.encoder.widths))
+    point = _rounded(after, _direction(after, _vector(after, recogniser.encoder.widths)))
+    if isinstance(recogniser.turn, PointAdapter):
+        point = _turned(after, recogniser.turn, point)
+    _write_answers(after, recogniser.classifier, point)
 
     nodes = [*before.nodes, *model.graph.node, *after.nodes]
     constants = [*before.constants, *model.graph.initializer, *after.constants]
@@ -106,10 +110,19 @@ def _vector(writer: Writer, widths: Sequence[int] | None) -> str:
     return writer.add("Concat", [_direction(writer, part) for part in parts], axis=1)
 
 
-def _write_answers(writer: Writer, classifier: ExactClassifier, vector: str) -> None:
+def _turned(writer: Writer, adapter: PointAdapter, point: str) -> str:
+    change = _number(writer, adapter.change.T)
+    return _rounded(writer, _at_length_1(writer, writer.add("Add", [point, writer.add("MatMul", [point, change])])))
+
+
+def _rounded(writer: Writer, direction: str) -> str:
+    """As in `statistics.rounded`, but times the unit."""
+    whole = writer.add("Round", [writer.add("Mul", [direction, _number(writer, 1 / UNIT)])])
+    return writer.add("Mul", [writer.add("Clip", [whole, *_limits(writer, -LARGEST, LARGEST)]), _number(writer, UNIT)])
+
+
+def _write_answers(writer: Writer, classifier: ExactClassifier, point: str) -> None:
     add, number, whitening = writer.add, partial(_number, writer), classifier.whitening
-    rounded = add("Round", [add("Mul", [_direction(writer, vector), number(1 / UNIT)])])
-    point = add("Mul", [add("Clip", [rounded, *_limits(writer, -LARGEST, LARGEST)]), number(UNIT)])
     placed = add("Sub", [point, number(whitening.centre)])
     if whitening.inverse is not None:
         placed = add("MatMul", [placed, number(whitening.inverse.T)])

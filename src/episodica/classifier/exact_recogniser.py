@@ -22,12 +22,10 @@ def points_as_they_are(points: np.ndarray) -> np.ndarray:
 @dataclass(frozen=True, eq=False)
 class ExactRecogniser(Recogniser):
     encoder: ImageEncoder
-    statistics: Statistics  # of the model's own classes
+    statistics: Statistics  # of the model's own classes, as an adapter turns them, row by row
     support: Mapping[str, np.ndarray] | None = None  # points of other classes, to answer with instead
     rate: float = FALSE_REJECTS
-    turn: Callable[[np.ndarray], np.ndarray] = (
-        points_as_they_are  # what an adapter makes of points, as of the statistics
-    )
+    turn: Callable[[np.ndarray], np.ndarray] = points_as_they_are  # what an adapter makes of points
     stranger: float = 0.0  # than those images others of their classes are, because the adapter was trained on them
 
     @property
@@ -49,7 +47,26 @@ class ExactRecogniser(Recogniser):
         return self.turn(points(vectors))
 
     def comparable(self, vectors: np.ndarray) -> np.ndarray:
-        return self._points(vectors).astype(np.float32) * np.float32(UNIT)
+        return self.comparable_points(points(vectors))
+
+    def comparable_points(self, kept: np.ndarray) -> np.ndarray:
+        """The same of points that a state keeps. int16 [M, D] -> float32 [M, D]"""
+        return self.turn(kept).astype(np.float32) * np.float32(UNIT)
+
+    def scores(self, vectors: np.ndarray) -> np.ndarray:
+        """How well each class fits each image. [M, C]"""
+        return self.classifier.scores(self._points(vectors))
+
+    @property
+    def limit(self) -> float:
+        """The strangeness above which an image is unknown."""
+        return self.classifier.limit(self.rate) + self.stranger
+
+    @property
+    def held_out_strangeness(self) -> np.ndarray | None:
+        """Of images of known classes that nothing was learned from; none where there is nothing to tell. [A]"""
+        found = self.classifier.calibration.left_out
+        return None if found is None else found.strangeness + self.stranger
 
     def only(self, support: Mapping[str, np.ndarray]) -> "ExactRecogniser":
         empty = [name for name, vectors in support.items() if not len(vectors)]
@@ -65,7 +82,7 @@ class ExactRecogniser(Recogniser):
 
     def strange(self, vectors: np.ndarray) -> Strange:
         values = self.classifier.strangeness(self._points(vectors))
-        return Strange(values, np.full_like(values, self.classifier.limit(self.rate) + self.stranger))
+        return Strange(values, np.full_like(values, self.limit))
 
     def places(self, vectors: np.ndarray) -> Places:
         """Directions, of which two are 2 - 2 cos apart. Half way between what two images of one known class have in

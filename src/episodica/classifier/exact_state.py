@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import Field
 from safetensors.numpy import load, save
 
-from episodica.classifier.adapter import PointAdapter
+from episodica.classifier.adapter import HeldOut, PointAdapter
 from episodica.classifier.encoder_files import EncoderFiles, EncoderRecord
 from episodica.classifier.exact_measure import measured
 from episodica.classifier.exact_recogniser import ExactRecogniser, points_as_they_are
@@ -34,6 +34,10 @@ class ExactRecord(StateRecord):
     @property
     def kept_of_a_class(self) -> int | None:
         return self.keep if self.budget is None else self.budget // max(1, len(self.classes))
+
+    def trained_on(self, name: str) -> bool:
+        """An adapter is trained on all classes, however they came."""
+        return name in self.names
 
     @classmethod
     def numbered(cls, record: Self) -> Self:
@@ -128,7 +132,7 @@ class ExactState(ModelState):
     def adapted(self, known: Statistics) -> Statistics:
         """As answers are computed from: turned by the adapter, where there is one."""
         adapter = self.encoders.adapter(self.record.encoder, known.width)
-        return known if adapter is None else adapter.statistics(known)
+        return known if adapter is None else known.turned(adapter)
 
     @property
     def encoder_digests(self) -> set[str]:
@@ -180,10 +184,12 @@ class ExactState(ModelState):
         return known
 
     def with_adapter(
-        self, adapt: Adapt, adapter: PointAdapter | None = None, stranger: float = 0.0, recognised: float | None = None
+        self, adapt: Adapt, adapter: PointAdapter | None = None, held_out: HeldOut | None = None
     ) -> "ExactState":
-        """The same points, answered by what this adapter makes of them."""
-        encoder = self.encoders.with_adapter(self.record.encoder, adapter, stranger, recognised)
+        """The same points, answered by what this adapter makes of them, or as they are."""
+        encoder = self.record.encoder.bare
+        if adapter is not None:
+            encoder = self.encoders.with_adapter(encoder, adapter, held_out or HeldOut())
         record = self.record.model_copy(update={"encoder": encoder, "adapt": adapt})
         return ExactState("", record, self._arrays, self.encoders, self._statistics)
 

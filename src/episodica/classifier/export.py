@@ -77,11 +77,6 @@ def exportable(folder: Path) -> Exportable | ExactRecogniser:
         return Exportable(load_learner(folder), config.image_size, mean, std, normalised=config.normalised)
     recogniser = ModelFolder(folder).state().recogniser()
     if isinstance(recogniser, ExactRecogniser):
-        if recogniser.adapted:
-            raise InputError(
-                "an adapter was trained over this model's encoder, which the exported graph would leave out: learn "
-                "with --adapt no, which leaves it out for good, and export then"
-            )
         return recogniser
     assert isinstance(recogniser, TrainedRecogniser)
     return Exportable(

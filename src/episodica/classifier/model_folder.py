@@ -216,7 +216,7 @@ class ModelFolder:
                 pointer = Pointer(id, None, forgot=True, history=self.history.write(rest))
                 self._pointer.write(pointer, state)
             self._clean()
-            trained = not state.exact and any(record.kind_of(name) == "learned" for record in (*records, *left))
+            trained = not state.exact and any(record.trained_on(name) for record in (*records, *left))
             return Forgotten(self._states.load(pointer.state), trained)
 
     def _forget_first_call(self, name: str) -> "Forgotten":

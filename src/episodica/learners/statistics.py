@@ -12,7 +12,7 @@ answered had it not been there, which calibrates probabilities and the limit of 
 All of it is numpy, here and in the modules that build on it: a command that asks a model need not load torch.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -141,6 +141,12 @@ class Statistics:
         for name in gone:
             rest = rest.remove(name)
         return rest
+
+    def turned(self, turn: Callable[[np.ndarray], np.ndarray]) -> Self:
+        """What `turn` makes of each point, in the place that the point has here: what is found out about a row there
+        is about the image of that row here. int16 [n, D] -> int16 [n, D]"""
+        classes = {name: turn(kept) for name, kept in self.classes.items()}
+        return type(self)(self.width, classes, scatter_of(stacked_points(classes.values(), self.width)))
 
     def _with(self, classes: Mapping[str, np.ndarray], scatter: np.ndarray) -> Self:
         return type(self)(self.width, {name: classes[name] for name in sorted(classes)}, scatter)

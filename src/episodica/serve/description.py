@@ -86,12 +86,18 @@ def left_out(now: Snapshot) -> LeftOut | None:
 
 
 def held_out_strangeness(now: Snapshot) -> np.ndarray | None:
-    found = left_out(now)
-    return None if found is None else np.asarray(found.strangeness)
+    recogniser = now.recogniser
+    if not isinstance(recogniser, ExactRecogniser) or len(recogniser.names) < 2:
+        return None
+    return recogniser.held_out_strangeness
 
 
 def accuracy(now: Snapshot) -> Accuracy | None:
-    found = left_out(now)
+    """To an adapter that was trained on them, images that are left out are no strangers: what it recognises of others
+    was measured when it was trained."""
+    found, encoder = left_out(now), now.state.record.encoder if isinstance(now.state, ExactState) else None
+    if encoder and encoder.adapter:
+        return share(round((encoder.recognised or 0) * encoder.asked), encoder.asked)
     if found is not None:
         right = np.asarray(found.right)
         return share(int(right.sum()), len(right))

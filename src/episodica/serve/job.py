@@ -86,7 +86,8 @@ class Jobs:
             case "measuring":
                 self._at("measuring", 0, None)
             case "notice":
-                self._set(result=event["text"])
+                assert self._info is not None
+                self._set(result=" ".join(filter(None, [self._info.result, _sentence(event["text"])])))
 
     def _at(self, stage: str, done: int, total: int | None) -> None:
         assert self._info is not None
@@ -99,3 +100,7 @@ class Jobs:
     def _set(self, **fields: Any) -> None:
         assert self._info is not None
         self._info = self._info.model_copy(update=fields)
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].removesuffix('.')}."

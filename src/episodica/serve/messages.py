@@ -260,6 +260,8 @@ class Quality(Answered):
     """All images were asked for as if they had never come."""
 
     state: str
+    notice: str | None
+    """what to keep in mind: an adapter that was trained on these images knows them better than others"""
     accuracy: Accuracy | None
     classes: list[str]
     confusion: list[Confused]

@@ -14,6 +14,10 @@ from episodica.serve.uploads import Refusal
 from episodica.serve.worker import Snapshot
 
 MOST_POINTS = 2000
+SEEN = (
+    "The accuracy is that of images that no adapter was trained on. All else here is asked of the adapter that was "
+    "trained on these images, to which they are no strangers: it looks better than it is."
+)
 
 
 def exact(now: Snapshot) -> tuple[ExactState, ExactRecogniser]:
@@ -29,6 +33,7 @@ def measured(now: Snapshot) -> Quality:
     images = np.array([len(points) for points in state.statistics.classes.values()], np.int64)
     return Quality(
         state=state.id,
+        notice=SEEN if recogniser.adapted else None,
         accuracy=accuracy(now),
         classes=list(names),
         confusion=[
@@ -43,7 +48,7 @@ def measured(now: Snapshot) -> Quality:
             ByImages(
                 images=shots, accuracy=right.share, low=right.interval[0], high=right.interval[1], asked=right.asked
             )
-            for shots, right in quality.by_images(state.statistics)
+            for shots, right in quality.by_images(recogniser.statistics)
         ],
         wanting=[
             Wanting(name=names[i], images=int(images[i]), accuracy=share, why=why)
@@ -77,5 +82,5 @@ def rows_and_points(now: Snapshot) -> tuple[np.ndarray, list[MapPoint]]:
     ]
     if not points:
         return np.empty((0, 1)), []
-    rows = np.concatenate([of_class[:most] for of_class in statistics.classes.values()])
+    rows = np.concatenate([of_class[:most] for of_class in recogniser.statistics.classes.values()])
     return at_length_1(recogniser.classifier.whitening(rows)), points

@@ -24,7 +24,7 @@ class Questions:
 
     def enter(self, state: ModelState) -> None:
         """Embeddings of another encoder mean nothing."""
-        space = state.record.encoder if isinstance(state, ExactState) else state.record.sessions
+        space = state.record.encoder.bare if isinstance(state, ExactState) else state.record.sessions
         if space != self._space:
             self._vectors.clear()
             self._space = space

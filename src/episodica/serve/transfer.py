@@ -151,7 +151,7 @@ def take_in(now: Snapshot, worker: ModelWorker, sent: Guest, who: str) -> Change
 
 
 def _encoder(state: ExactState) -> tuple[object, ...]:
-    return state.record.encoder, state.config.backbone, state.config.image_size
+    return state.record.encoder.bare, state.config.backbone, state.config.image_size
 
 
 def _blank(folder: ModelFolder, other: ExactState) -> ExactState:

@@ -11,6 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from episodica.classifier.exact_edits import class_of_points
+from episodica.classifier.exact_recogniser import ExactRecogniser
 from episodica.classifier.exact_state import ExactState
 from episodica.classifier.history import Changes
 from episodica.classifier.images import pixels
@@ -20,7 +21,6 @@ from episodica.classifier.state import ModelState, StoredClass
 from episodica.errors import FolderInUse, InputError
 from episodica.files.digest import digest_of
 from episodica.files.foreign_text import printable
-from episodica.learners.statistics import UNIT
 from episodica.serve.limits import Limits
 from episodica.serve.questions import Questions
 from episodica.serve.uploads import Deadline, Refusal
@@ -64,7 +64,8 @@ class Snapshot:
 
     def _kept(self, digest: str, deadline: Deadline) -> np.ndarray | None:
         if isinstance(self.state, ExactState) and self.state.kept and digest in self.state.kept:
-            return self.state.kept[digest].astype(np.float32) * np.float32(UNIT)
+            assert isinstance(self.recogniser, ExactRecogniser)
+            return self.recogniser.comparable_points(self.state.kept[digest][None])[0]
         data = self.picture(digest)
         if data is None:
             return None

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from episodica.classifier.adapter import PointAdapter
 from episodica.classifier.exact_export import GRAPH, export_exact, graph_of, run
 from episodica.classifier.exact_recogniser import ExactRecogniser
 from episodica.engine.image_encoder import ImageEncoder
@@ -29,9 +30,16 @@ def recogniser(classes: int, images: int, depths: int = 1) -> tuple[ExactRecogni
     return ExactRecogniser(encoder, Statistics.of(found, width)), squares[:, 0]
 
 
-@pytest.mark.parametrize(("classes", "images", "depths"), [(3, 4, 1), (2, 1, 1), (1, 3, 1), (3, 4, 2)])
-def test_the_graph_answers_as_the_model_does(classes, images, depths, tmp_path):
+@pytest.mark.parametrize(
+    ("classes", "images", "depths", "adapted"),
+    [(3, 4, 1, False), (2, 1, 1, False), (1, 3, 1, False), (3, 4, 2, False), (3, 4, 1, True)],
+)
+def test_the_graph_answers_as_the_model_does(classes, images, depths, adapted, tmp_path):
     model, asked = recogniser(classes, images, depths)
+    if adapted:
+        width = model.statistics.width
+        turn = PointAdapter(np.random.default_rng(0).normal(size=(width, width)).astype(np.float16))
+        model = replace(model, turn=turn, statistics=model.statistics.turned(turn), stranger=0.5)
     assert export_exact(model, tmp_path) < 1e-4
     described = json.loads((tmp_path / "export.json").read_text())
     assert tuple(described["classes"]) == model.names
