@@ -1,6 +1,7 @@
 """What needs no torch does not load it: help, lists, plans, and every error in the options."""
 
 import json
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from episodica import cli
+from episodica import __version__, cli
 
 NO_CUDA = {
     "run quickstart --device cuda:7": 2,
@@ -105,6 +106,13 @@ def test_without_torch(codes: dict[str, int | str], command: str, code: int) -> 
 @pytest.mark.parametrize(("command", "code"), NO_CUDA.items())
 def test_without_torch_and_without_cuda(codes: dict[str, int | str], command: str, code: int) -> None:
     assert codes[command] == code, codes[command]
+
+
+def test_the_module_is_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["episodica", "--version"])
+    with pytest.raises(SystemExit, match="0"):
+        runpy.run_module("episodica", run_name="__main__")
+    assert capsys.readouterr().out.strip() == __version__
 
 
 def test_every_module_that_adds_a_verb_is_known() -> None:

@@ -29,7 +29,7 @@ class LaterBlock(nn.Sequential):
             weight = (weight * scale[:, None, None, None]).float()
         if not torch.is_grad_enabled():
             return conv_pool_relu(input, weight, bias)
-        return nn.Sequential(*self[2:])(convolve(input, weight) + bias.view(-1, 1, 1))
+        return nn.Sequential(*list(self)[2:])(convolve(input, weight) + bias.view(-1, 1, 1))
 
 
 class _NormPoolReLU(torch.autograd.Function):
