@@ -63,7 +63,8 @@ def _likeness(distances: np.ndarray) -> np.ndarray:
 
 def _descended(start: np.ndarray, likeness: np.ndarray) -> np.ndarray:
     places = (start / max(float(start[:, 0].std()), 1e-12) * 1e-2).astype(np.float32)
-    rate, speed, gains = max(len(places) / EXAGGERATION, 50.0), np.zeros_like(places), np.ones_like(places)
+    rate = max(len(places) / EXAGGERATION, 1.0)  # more throws some of few images far out
+    speed, gains = np.zeros_like(places), np.ones_like(places)
     for step in range(STEPS):
         near = 1 / (1 + _squared_distances(places, places))
         np.fill_diagonal(near, 0)

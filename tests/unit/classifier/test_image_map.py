@@ -29,6 +29,16 @@ def test_heaps_stay_together_and_nothing_is_drawn() -> None:
     assert np.abs(places).max() == pytest.approx(1)
 
 
+@pytest.mark.parametrize("classes", [3, 4, 5, 8])
+def test_few_images_fill_the_map(classes: int) -> None:
+    """None is thrown so far out that the others are a heap in a corner."""
+    rows, labels = heaps(classes, 8, 200)
+    places = in_the_plane(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+    far = np.linalg.norm(places - np.median(places, 0), axis=1)
+    assert far.max() < 3 * np.median(far)
+    assert of_one_heap(places, labels) == 1
+
+
 def test_many_images_are_placed_between_some(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(image_map, "EXACT", 30)
     rows, labels = heaps(4, 25)
