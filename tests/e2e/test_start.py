@@ -108,6 +108,7 @@ def test_without_torch_and_without_cuda(codes: dict[str, int | str], command: st
     assert codes[command] == code, codes[command]
 
 
+@pytest.mark.filterwarnings("ignore:Cyclopts application invoked:UserWarning")
 def test_the_module_is_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "argv", ["episodica", "--version"])
     with pytest.raises(SystemExit, match="0"):
