@@ -54,9 +54,10 @@ def test_every_verb_and_every_option_of_it_is_offered() -> None:
 
 def test_models_are_those_of_this_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("birds", "bees", "other"):
+    run_by_a_shell = ("b$(touch x)", "b`id`", "b;id", "b\nc", "b c", "b'", "~b", "-b")
+    for name in ("birds", "bees", "other", *run_by_a_shell):
         (tmp_path / name).mkdir()
-    for name in ("birds", "bees"):
+    for name in ("birds", "bees", *run_by_a_shell):
         (tmp_path / name / "model.json").write_text("{}")
     assert offered("classify b") == ["bees", "birds"]
     assert offered("classify birds ") == [], "then come files"

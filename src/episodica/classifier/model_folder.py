@@ -143,6 +143,7 @@ class ModelFolder:
         self,
         support: Mapping[str, Sequence[Picture]],
         *,
+        replace: bool = True,
         wait: bool = False,
         who: str = COMMAND,
         embed: Embed = lambda recogniser, images: recogniser.embed(images),
@@ -150,6 +151,8 @@ class ModelFolder:
         """Add classes, or replace remembered ones, by a few images each. Where `embed` raises, nothing is written."""
         with self._changing(wait):
             state = self.state()
+            if not replace and set(support) & set(state.record.names):
+                raise Outdated("there is a class of this name by now: take another one")
             fixed = {stored.name for stored in state.classes if stored.kind != "remembered"} & set(support)
             if fixed:
                 raise InputError(
@@ -201,16 +204,17 @@ class ModelFolder:
             left = self._states.leftovers(pointer.needed)
             records = [one.record for one in (state, before) if one]
             lines = self.history.read(pointer.history)
-            names = {known for record in (*records, *left) for known in record.names} | self._names_in_work()
+            names = {known for record in (*records, *left) for known in record.mentioned} | self._names_in_work()
             names |= {known for line in lines for known in line.names}
             if name not in names:
                 if self._clean():
                     return Forgotten(state, trained=False)
                 raise InputError(f'there is no class "{name}": {nearest(name, names) if names else "none is known"}')
             self.drop_work()
-            if any(name in of.names for of in (*records, *lines)):
+            mentioned = any(name in record.mentioned for record in records)
+            if mentioned or any(name in line.names for line in lines):
                 id = pointer.state
-                if any(name in record.names for record in records):
+                if mentioned:
                     id = self._states.write(state.without(name), number_of(pointer.state) + 1)
                 rest = with_line(without(lines, name), Draft("forget", who=who), None, id)  # that names nothing
                 pointer = Pointer(id, None, forgot=True, history=self.history.write(rest))

@@ -86,6 +86,11 @@ class StateRecord(Section):
         return [stored.name for stored in self.classes]
 
     @property
+    def mentioned(self) -> set[str]:
+        """Classes that it knows, and those that are only in its history any more."""
+        return {*self.names, *(name for step in self.history for name in step.classes)}
+
+    @property
     def digests(self) -> set[str]:
         """Of all images that belong to this state."""
         return {digest for stored in self.classes for digest in (*stored.images, *stored.held_out)}

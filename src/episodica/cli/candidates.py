@@ -1,5 +1,6 @@
 """What could be typed next: verbs, options, key paths and their values, recipes, models. It loads no torch."""
 
+import re
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -13,6 +14,7 @@ from episodica.sweep.recipe import packaged_names
 
 TAKES_FIELDS = ("run", "tune", "learn")
 TAKES_MODEL = ("classify", "export", "forget", "learn", "remember", "serve", "share", "show", "sort", "undo")
+PLAIN = re.compile(r"[\w.][\w.,+@%=-]*")
 FIELDS = {"--only", "--over"}  # whose values begin with a key path
 
 
@@ -51,8 +53,8 @@ def _first(verb: str, command: Any, options: dict[str, Any]) -> Iterable[str]:
 
 
 def _models() -> list[str]:
-    """Folders here that hold one."""
-    return sorted(path.parent.name for path in Path().glob("*/model.json"))
+    """Folders here that hold one, by names that mean themselves in every shell: what is completed is run as it is."""
+    return sorted(path.parent.name for path in Path().glob("*/model.json") if PLAIN.fullmatch(path.parent.name))
 
 
 def _choices(options: dict[str, Any]) -> list[str]:

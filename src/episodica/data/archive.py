@@ -15,6 +15,7 @@ from episodica.errors import InputError
 
 CHUNK = 1 << 20
 MAX_DEPTH, MAX_TAR_HEADER = 32, 1 << 15
+ZIP_HEADER = 160  # bytes of a member in the directory of a ZIP, on average: 46 and its name
 ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # by the others one read may inflate without a bound
 Open = Callable[[], IO[bytes]] | None  # None for a folder
 
@@ -36,6 +37,18 @@ class _TarReader(io.BufferedReader):
         return self.last
 
 
+class _ZipReader(io.BufferedReader):
+    """zipfile reads the directory whole, however long it claims to be, and makes an object of every member."""
+
+    most = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        size = self.most if size is None or size < 0 else size
+        if size > self.most:
+            raise _Refused(f"has a directory of {size:,} bytes, more than {self.most:,}")
+        return super().read(size)
+
+
 def unpack(archive: Path, dest: Path, *, max_bytes: int, max_files: int = 1_000_000) -> None:
     """Unpack a .tar, .tar.gz, .tgz or .zip of plain files into an empty folder, which an error leaves empty again."""
     if not archive.is_file():  # opening a pipe would wait for ever
@@ -46,7 +59,7 @@ def unpack(archive: Path, dest: Path, *, max_bytes: int, max_files: int = 1_000_
     subject, left = "as a .tar, .tar.gz, .tgz or .zip it", max_bytes
     try:
         with archive.open("rb") as file:
-            for number, (name, plain, source) in enumerate(_members(file), start=1):
+            for number, (name, plain, source) in enumerate(_members(file, max_files), start=1):
                 subject = repr(name)
                 if number > max_files:
                     raise _Refused(f"is one more than the {max_files:,} files and folders allowed")
@@ -83,18 +96,21 @@ def _write(source: Open, path: Path, most: int) -> int:
         return unpacked.tell()
 
 
-def _members(file: io.BufferedReader) -> Iterator[tuple[str, bool, Open]]:
+def _members(file: io.BufferedReader, max_files: int) -> Iterator[tuple[str, bool, Open]]:
     magic = file.peek(4)
     if magic.startswith((b"PK\x03\x04", b"PK\x05\x06")):
-        return _zip_members(zipfile.ZipFile(file))
+        reader = _ZipReader(file)  # type: ignore[arg-type]
+        reader.most = max(ZIP_HEADER * max_files, CHUNK)
+        return _zip_members(reader)
     return _tar_members(_TarReader(gzip.GzipFile(fileobj=file) if magic.startswith(b"\x1f\x8b") else file))
 
 
-def _zip_members(package: zipfile.ZipFile) -> Iterator[tuple[str, bool, Open]]:
-    for info in package.infolist():
-        name, kind, encrypted = info.orig_filename, stat.S_IFMT(info.external_attr >> 16), info.flag_bits & 1
-        plain = kind in (0, stat.S_IFREG, stat.S_IFDIR) and info.compress_type in ZIP_METHODS and not encrypted
-        yield name, plain, None if name.endswith("/") else partial(package.open, info)
+def _zip_members(reader: _ZipReader) -> Iterator[tuple[str, bool, Open]]:
+    with reader, zipfile.ZipFile(reader) as package:
+        for info in package.infolist():
+            name, kind, encrypted = info.orig_filename, stat.S_IFMT(info.external_attr >> 16), info.flag_bits & 1
+            plain = kind in (0, stat.S_IFREG, stat.S_IFDIR) and info.compress_type in ZIP_METHODS and not encrypted
+            yield name, plain, None if name.endswith("/") else partial(package.open, info)
 
 
 def _tar_members(reader: _TarReader) -> Iterator[tuple[str, bool, Open]]:

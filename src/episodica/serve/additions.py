@@ -14,12 +14,12 @@ from episodica.classifier.state import ModelState
 from episodica.data.decode import Unreadable
 from episodica.files.digest import digest_of
 from episodica.learners.statistics import points
-from episodica.serve.changes import after_change
+from episodica.serve.changes import after_change, same_space
 from episodica.serve.description import TRAINED
 from episodica.serve.handlers import embedded
 from episodica.serve.messages import Changed, FileResult
 from episodica.serve.uploads import Deadline, Refusal, Upload, UploadReader
-from episodica.serve.worker import ModelWorker, Snapshot
+from episodica.serve.worker import ModelWorker, Snapshot, embed_each
 
 IfKnown = Literal["leave", "move"]
 WhatAdded = Literal["add", "correct"]
@@ -52,10 +52,10 @@ def add(now: Snapshot, worker: ModelWorker, wish: Addition, who: str, reader: Up
     """Images of a class, new or known; each has a result of its own."""
     results, arrived = _read(now, worker, wish.uploads, reader, end)
     if not isinstance(now.state, ExactState):
-        return _remember_new(now, worker, wish.name, arrived, results, who, wish.asked)
+        return _remember_new(now, worker, wish, arrived, results, who, end)
 
     def edit(state: ModelState) -> tuple[ModelState, Draft] | None:
-        assert isinstance(state, ExactState)
+        state = same_space(state, now)
         known = dict(now.class_of if state.id == now.state.id else class_of_points(state.statistics))
         new, elsewhere = _sorted_out(wish, arrived, known, results)
         end.check()  # for the last time before anything is written
@@ -131,17 +131,22 @@ def _kept(folder: ModelFolder, state: ExactState, name: str, images: Sequence[Ar
 def _remember_new(
     now: Snapshot,
     worker: ModelWorker,
-    name: str,
+    wish: Addition,
     arrived: Sequence[Arrived],
     results: Sequence[FileResult],
     who: str,
-    asked: Sequence[str],
+    end: Deadline,
 ) -> Changed:
     """Where the network is trained, a class is remembered from the images that come with it, and stays so."""
+    name = wish.name
     if name in now.state.record.names:
         raise Refusal(HTTPStatus.CONFLICT, f"{TRAINED}; take a new name", "class")
     if arrived:
         squares = [one.square for one in arrived]
-        vectors = np.stack([one.point for one in arrived])
-        worker.folder.remember({name: squares}, embed=lambda recogniser, images: vectors, who=who)
-    return after_change(worker, now, asked, results)
+        worker.folder.remember(
+            {name: squares},
+            replace=False,
+            embed=lambda recogniser, images: embed_each(recogniser, images, end),  # by the network as it is by then
+            who=who,
+        )
+    return after_change(worker, now, wish.asked, results)

@@ -237,12 +237,13 @@ def application(
         side: Annotated[int | None, Query(ge=16, le=256, description="of a small JPEG instead")] = None,
     ) -> Response:
         """An image of a class, as the model keeps it."""
-        data = await worker.ask(lambda now, end: now.picture(digest))
+        data, size = await worker.ask(lambda now, end: (now.picture(digest), now.recogniser.image_size))
         if data is None:
             raise Refusal(HTTPStatus.NOT_FOUND, "there is no such image")
         if side is None:
             return Response(data, media_type="image/png")
-        return Response(await asyncio.to_thread(thumbnail, data, side), media_type="image/jpeg")
+        small = await worker.beside(lambda: thumbnail(data, min(side, size)))
+        return Response(small, media_type="image/jpeg")
 
     @app.get("/history", responses=possible(503))
     async def changes_so_far() -> History:
@@ -268,7 +269,8 @@ def application(
     async def image_map() -> ImageMap:
         """All images in the plane, those that are alike near each other."""
         id, (rows, points) = await worker.ask(lambda now, end: (now.state.id, quality.rows_and_points(now)))
-        places = (await asyncio.to_thread(in_the_plane, rows)).tolist()
+        with worker.heavy():
+            places = (await asyncio.to_thread(in_the_plane, rows)).tolist()
         lines = zip(points, places, strict=True)
         return ImageMap(state=id, points=[point.model_copy(update={"x": x, "y": y}) for point, (x, y) in lines])
 
@@ -280,7 +282,8 @@ def application(
         """The model's folder."""
         if not folder.exists:
             raise Refusal(HTTPStatus.CONFLICT, "there is nothing to export before the first class")
-        file = await worker.beside(lambda: transfer.model_zip(folder))
+        with worker.heavy():
+            file = await worker.beside(lambda: transfer.model_zip(folder))
         return StreamingResponse(transfer.in_chunks(file), **download("model.zip"))
 
     @app.get("/export/onnx.zip", response_class=StreamingResponse, responses={**ZIP, **possible(409, 422, 503)})
@@ -288,13 +291,14 @@ def application(
         """Encoder and few-shot classifier of a trained model as ONNX."""
         if not folder.exists:
             raise Refusal(HTTPStatus.CONFLICT, "there is nothing to export before the first class")
-        file = await worker.beside(lambda: transfer.onnx_zip(folder))
+        with worker.heavy():
+            file = await worker.beside(lambda: transfer.onnx_zip(folder))
         return StreamingResponse(transfer.in_chunks(file), **download("onnx.zip"))
 
     @app.post(MODELS_COME_TO, responses=possible(*CHANGE), openapi_extra={"requestBody": {"content": ZIP_BODY}})
     async def take_in(request: Request, who: Who) -> Changed:
         """Add the classes of another model, which comes as the ZIP of its folder."""
-        with TemporaryDirectory() as place:
+        with worker.heavy(), TemporaryDirectory() as place:
             archive = FilePath(place) / "sent.zip"
             with archive.open("wb") as file:
                 await transfer.received(request.stream(), file)

@@ -9,6 +9,7 @@ from episodica.classifier.exact_edits import adding, points_of_images, removing,
 from episodica.classifier.exact_state import ExactState
 from episodica.classifier.history import Draft
 from episodica.classifier.images import pixels
+from episodica.classifier.model_folder import Outdated
 from episodica.classifier.recogniser import Answer, Recogniser
 from episodica.classifier.state import ModelState
 from episodica.learners.statistics import points
@@ -80,7 +81,7 @@ def remember(
     if not worker.folder.exists and worker.first:
         with worker.folder.writing():
             worker.folder.commit(worker.first)
-    worker.folder.remember({name: list(images)}, embed=embed, who=who)
+    worker.folder.remember({name: list(images)}, replace=replace, embed=embed, who=who)
     return after_change(worker, now)
 
 
@@ -88,8 +89,10 @@ def remove(now: Snapshot, worker: ModelWorker, digests: Sequence[str], who: str,
     """Single images; a class without any is gone."""
     _require(now, digests)
 
-    def edit(state: ExactState) -> tuple[ModelState, Draft]:
+    def edit(state: ExactState) -> tuple[ModelState, Draft] | None:
         found = points_of_images(state, digests, _embedding(now))
+        if not found:
+            return None
         draft = Draft("remove", tuple(found), images=sum(map(len, found.values())), who=who)
         return removing(state, {name: of.values() for name, of in found.items()}, digests), draft
 
@@ -123,20 +126,21 @@ def rename(
 ) -> Changed:
     if name not in now.state.record.names:
         raise Refusal(HTTPStatus.NOT_FOUND, "there is no class of this name", "name")
-    there = to in now.state.record.names
-    if there and name != to and not merge:
-        raise Refusal(HTTPStatus.CONFLICT, "there is a class of that name: take another one, or merge the two", "to")
 
     def edit(state: ExactState) -> tuple[ModelState, Draft] | None:
         if name == to or name not in state.record.names:
             return None
+        there = to in state.record.names
+        if there and not merge:
+            sentence = "there is a class of that name: take another one, or merge the two"
+            raise Refusal(HTTPStatus.CONFLICT, sentence, "to")
         return renaming(state, name, to), Draft("merge" if there else "rename", (name,), into=to, who=who)
 
     return _edited(now, worker, edit, asked)
 
 
 def forget(now: Snapshot, worker: ModelWorker, name: str, who: str) -> Changed:
-    known = {*now.state.record.names, *(known for change in now.changes for known in change.names)}
+    known = {*now.state.record.mentioned, *(known for change in now.changes for known in change.names)}
     if name not in known or not worker.folder.exists:
         raise Refusal(HTTPStatus.NOT_FOUND, "there is no class of this name", "name")
     worker.folder.forget(name, who=who)
@@ -157,13 +161,20 @@ def _edited(
     asked: Sequence[str],
 ) -> Changed:
     def exact(state: ModelState) -> tuple[ModelState, Draft] | None:
-        assert isinstance(state, ExactState)
-        return edit(state)
+        return edit(same_space(state, now))
 
     if not isinstance(now.state, ExactState):
         raise Refusal(HTTPStatus.CONFLICT, TRAINED)
     worker.folder.change(exact)
     return after_change(worker, now, asked)
+
+
+def same_space(state: ModelState, now: Snapshot) -> ExactState:
+    """The state to change, if points that were computed for `now` mean the same there."""
+    assert isinstance(now.state, ExactState)
+    if not isinstance(state, ExactState) or state.record.encoder != now.state.record.encoder:
+        raise Outdated("the model sees images in another way by now: send them again")
+    return state
 
 
 def _require(now: Snapshot, digests: Sequence[str]) -> None:

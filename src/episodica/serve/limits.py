@@ -23,6 +23,7 @@ class Limits:
     working_seconds: float = 20  # on one request
     arriving: int = 64  # requests at once, of which each may hold a body
     waiting: int = 32  # requests that wait for their turn to be worked on
+    heavy: int = 3  # models that leave or come, and maps, at once
     model_bytes: int = 1024 * MIB  # of a model that is taken in
     model_seconds: float = 600  # for it to arrive
 

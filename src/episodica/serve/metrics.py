@@ -4,6 +4,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from http import HTTPStatus
 
 from episodica.web.guard import App, Message, Receive, Scope, Send
 
@@ -108,5 +109,5 @@ class Measured:
             await self.app(scope, receive, noting)
         finally:
             route = getattr(scope.get("route"), "path", "other")
-            method = scope["method"] if route != "other" else "any"
+            method = scope["method"] if route != "other" and status != HTTPStatus.METHOD_NOT_ALLOWED else "any"
             self.metrics.request(method, route, status, time.monotonic() - began)

@@ -4,11 +4,11 @@ from io import BytesIO
 
 from PIL import Image
 
+from episodica.classifier.images import pixels
+
 
 def thumbnail(png: bytes, side: int) -> bytes:
-    """A JPEG of at most so many pixels a side, from an image that the model wrote itself."""
-    image = Image.open(BytesIO(png)).convert("RGB")
-    image.thumbnail((side, side))
+    """A JPEG of so many pixels a side, within the limits of images from outside: the model may be a stranger's."""
     small = BytesIO()
-    image.save(small, "JPEG", quality=85)
+    Image.fromarray(pixels(png, side)).save(small, "JPEG", quality=85)
     return small.getvalue()

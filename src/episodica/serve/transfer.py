@@ -12,8 +12,6 @@ from pathlib import Path
 from tempfile import SpooledTemporaryFile, TemporaryDirectory
 from typing import IO
 
-import numpy as np
-
 from episodica.classifier.exact_edits import joining
 from episodica.classifier.exact_state import ExactState
 from episodica.classifier.history import Draft
@@ -21,20 +19,22 @@ from episodica.classifier.model_copy import POINTER, read_model
 from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.new_model import nothing_known
 from episodica.classifier.state import ModelState
+from episodica.classifier.vault import Vault
 from episodica.data.archive import unpack
 from episodica.data.decode import Unreadable
 from episodica.errors import InputError
 from episodica.files.door import Folder
 from episodica.files.foreign_text import printable
 from episodica.serve.changes import after_change
+from episodica.serve.limits import Limits
 from episodica.serve.messages import Changed
 from episodica.serve.quality import exact
-from episodica.serve.uploads import Refusal, UploadReader
+from episodica.serve.uploads import Refusal, UploadReader, checked_name
 from episodica.serve.worker import ModelWorker, Snapshot
 
 log = logging.getLogger(__name__)
 CHUNK = 1 << 20
-IN_MEMORY = 1 << 24  # bytes of an archive; the rest waits in a file without a name
+IN_MEMORY = 1 << 20  # bytes of an archive; the rest waits in a file without a name
 MOST_FILES = 200_000
 LARGER = 4  # times the archive, once it is unpacked
 SECONDS = 10.0  # to decode one image
@@ -96,32 +96,43 @@ class Guest:
     """A model that was sent: checked, and its images decoded and drawn anew."""
 
     state: ExactState
-    images: dict[str, np.ndarray]  # by the digest that they had
+    images: dict[str, str]  # how they are called now, by the digest that they had
+    drawn: Vault
 
 
 def guest(archive: Path, reader: UploadReader, place: Path) -> Guest:
     """What an archive holds, or a refusal that says what it is not."""
     try:
-        unpack(archive, place, max_bytes=LARGER * archive.stat().st_size + CHUNK, max_files=MOST_FILES)
+        room = LARGER * archive.stat().st_size + CHUNK
+        unpack(archive, place, max_bytes=room, max_files=MOST_FILES)
         folder = ModelFolder(_root(place))
         state = folder.state()
         if not isinstance(state, ExactState):
             sentence = "only models with a frozen encoder are taken in, and this one's network was trained"
             raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, sentence)
-        recogniser = state.recogniser()  # tried with an image
-        limits = reader.limits
-        digests = dict.fromkeys(digest for stored in state.classes for digest in stored.images)
-        images = {
-            digest: reader.decoder.decode(
-                folder.vault.read(digest), recogniser.image_size, "image", limits.image_pixels, SECONDS
-            )
-            for digest in digests
-        }
-        return Guest(state, images)
+        for stored in state.classes:
+            _require_name(stored.name, reader.limits)
+        size = state.recogniser().image_size  # tried with an image
+        drawn = Vault(Folder(place.with_name("drawn")))  # on the disk: thousands of images are more than memory holds
+        images: dict[str, str] = {}
+        for digest in dict.fromkeys(digest for stored in state.classes for digest in stored.images):
+            data = folder.vault.read(digest)
+            images[digest] = drawn.put(reader.decoder.decode(data, size, "image", reader.limits.image_pixels, SECONDS))
+            room -= len(drawn.read(images[digest]))
+            if room < 0:
+                raise InputError("the images of a model that was sent are much larger once they are drawn anew")
+        return Guest(state, images, drawn)
     except (InputError, Unreadable, OSError) as error:
         log.error("%s", printable(str(error)))
         sentence = "this is not a whole model as /export/model.zip gives it, or too large; the server's log says why"
         raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, sentence) from None
+
+
+def _require_name(name: str, limits: Limits) -> None:
+    """Names come from a file, and are shown and typed as if they came with a form."""
+    if checked_name(name, limits, "class") != name:
+        sentence = "the name of a class has spaces around it, or accents as characters of their own: rename it first"
+        raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, sentence, "class")
 
 
 def _root(place: Path) -> Path:
@@ -134,14 +145,14 @@ def _root(place: Path) -> Path:
 def take_in(now: Snapshot, worker: ModelWorker, sent: Guest, who: str) -> Changed:
     """All classes of another model that has the same encoder; an empty model takes its encoder, too."""
     other, folder = sent.state, worker.folder
-    mine, _ = exact(now)
-    if folder.exists and _encoder(mine) != _encoder(other):
-        sentence = "its encoder is another one: start the server with a new name, and take it in there"
-        raise Refusal(HTTPStatus.CONFLICT, sentence)
+    exact(now)
 
     def edit(state: ModelState) -> tuple[ModelState, Draft] | None:
         assert isinstance(state, ExactState)
-        joined = joining(state, other, lambda digest: folder.vault.put(sent.images[digest]))
+        if _encoder(state) != _encoder(other):
+            sentence = "its encoder is another one: start the server with a new name, and take it in there"
+            raise Refusal(HTTPStatus.CONFLICT, sentence)
+        joined = joining(state, other, lambda digest: folder.vault.take(sent.images[digest], sent.drawn))
         more = sum(map(len, joined.statistics.classes.values())) - sum(map(len, state.statistics.classes.values()))
         draft = Draft("import", tuple(stored.name for stored in other.classes), images=more, who=who)
         return (joined, draft) if more else None

@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cached_property
 from http import HTTPStatus
 from typing import TypeVar
@@ -103,7 +104,7 @@ class ModelWorker:
         self.folder, self.limits, self.first, self._other_news = folder, limits, first, other_news
         self.questions = Questions()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="episodica-worker")
-        self._waiting = 0
+        self._waiting = self._heavy = 0
         self._pointer, self._snapshot = self._read()
 
     async def ask(self, work: Callable[[Snapshot, Deadline], T]) -> T:
@@ -130,8 +131,19 @@ class ModelWorker:
         return self._snapshot
 
     async def beside(self, work: Callable[[], T]) -> T:
-        """What takes long and asks the model nothing: in a thread of its own, while others are answered."""
+        """What asks the model nothing: in a thread of its own, while others are answered."""
         return await asyncio.to_thread(self._tried, work)
+
+    @contextmanager
+    def heavy(self) -> Iterator[None]:
+        """What takes as much memory, disk or time as the whole model: a few at once, from the first byte on."""
+        if self._heavy >= self.limits.heavy:
+            raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "the server is busy with work like this: try again later")
+        self._heavy += 1
+        try:
+            yield
+        finally:
+            self._heavy -= 1
 
     def _answer(self, work: Callable[[Snapshot, Deadline], T]) -> T:
         def answer() -> T:

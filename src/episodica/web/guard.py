@@ -2,7 +2,7 @@
 
 On this machine alone, by default; elsewhere only with a token. A page of another site can reach a local server in two
 ways, and neither works: under a name of its own that it points here (the Host header tells), or by requests from its
-own page (the Origin header tells).
+own page (the Origin header tells, and for pictures and the like, which come without one, Sec-Fetch-Site).
 """
 
 import hashlib
@@ -37,6 +37,7 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
+ELSEWHERE = ("cross-site", "same-site")  # where a browser says that a request begins; a port of its own is elsewhere
 ANYONE_MAY_ASK = frozenset({"/health"})
 LEAST_TOKEN = 16  # characters: too many to guess, so that guesses need not be counted
 TOKEN = re.compile(rf"[!-~]{{{LEAST_TOKEN},}}")
@@ -101,6 +102,8 @@ class Guard:
             return HTTPStatus.MISDIRECTED_REQUEST, "This server does not answer to that name; use its address."
         if origin is not None and origin.partition("://")[2].lower() != host.lower():
             return HTTPStatus.FORBIDDEN, "Pages of other sites may not use this server."
+        if headers.only("sec-fetch-site") in ELSEWHERE and not _is_visit(scope, headers):
+            return HTTPStatus.FORBIDDEN, "Pages of other sites may not use this server."
         if not self._is_allowed(scope, headers):
             return HTTPStatus.UNAUTHORIZED, "This server needs its token: add ?token=... to the address."
         return None
@@ -142,6 +145,11 @@ class _Headers:
         """The header's value; where it was sent twice the two are joined, and match nothing."""
         values = [value for key, value in self._pairs if key == name]
         return ", ".join(values) if values else None
+
+
+def _is_visit(scope: Scope, headers: _Headers) -> bool:
+    """Somebody follows a link to the page itself: what costs more is not reached by a link from elsewhere."""
+    return scope["path"] == "/" and headers.only("sec-fetch-dest") == "document"
 
 
 def _query(scope: Scope) -> list[tuple[str, str]]:

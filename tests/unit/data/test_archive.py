@@ -387,3 +387,14 @@ def test_damage_is_refused_or_harmless(kind: str, flips: list[tuple[float, int]]
             except InputError:
                 assert list(dest.iterdir()) == []
             assert {path.name for path in Path(folder).iterdir()} == {"x", "d"}
+
+
+def test_the_directory_of_a_zip_is_not_read_beyond_what_so_many_files_need(tmp_path: Path) -> None:
+    """An object is made of every member before the first is looked at: 47 bytes become 300."""
+    member = struct.pack("<4s4B4HL2L5H2L", b"PK\1\2", 20, 3, 20, 0, 0, 0, 0, 33, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0) + b"a"
+    directory = member * 50_000
+    end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 50_000, 50_000, len(directory), 34, 0)
+    archive = tmp_path / "a.zip"
+    archive.write_bytes(b"PK\3\4" + bytes(30) + directory + end)
+    with pytest.raises(InputError, match="has a directory of"):
+        unpack(archive, tmp_path / "out", max_bytes=PLENTY, max_files=100)

@@ -12,69 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from episodica.classifier.encoder_choice import backbone_config
 from episodica.classifier.model_folder import ModelFolder
-from episodica.classifier.new_model import empty_model
 from episodica.data.decoding_process import DecodingProcess
 from episodica.errors import Interrupted
 from episodica.serve import transfer
 from episodica.serve.app import guarded
-from unit.coarse import coarse, pictures  # noqa: F401
-from unit.serve.conftest import Client, png
-
-
-def form(*images: np.ndarray, start: int = 0) -> list[tuple[str, tuple[str, bytes]]]:
-    return [("images", (f"{i}.png", png(image))) for i, image in enumerate(images, start)]
-
-
-class Pupil(Client):
-    """Teaches and asks."""
-
-    def add(self, name: str, *images: np.ndarray, files: Any = None, status: int = 200, **fields: Any) -> Any:
-        answer = self.post("/images", files=files or form(*images), data={"class": name, **fields})
-        assert answer.status_code == status, answer.text
-        return answer.json()
-
-    def order(self, path: str, status: int = 200, **body: Any) -> Any:
-        answer = self.post(path, json=body)
-        assert answer.status_code == status, answer.text
-        return answer.json()
-
-    def classified(self, *images: np.ndarray) -> list[dict[str, Any]]:
-        answer = self.post("/classify", files=form(*images))
-        assert answer.status_code == 200, answer.text
-        return answer.json()["answers"]
-
-    @property
-    def model(self) -> Any:
-        return self.get("/model").json()
-
-
-@pytest.fixture(scope="module")
-def taught(coarse: None, tmp_path_factory: pytest.TempPathFactory, decoder: DecodingProcess) -> Path:  # noqa: F811
-    """Knows "ibis" and "heron", six images each; not to be changed."""
-    path = tmp_path_factory.mktemp("taught") / "birds"
-    pupil = new_pupil(path, decoder)
-    for name in ("ibis", "heron"):
-        pupil.add(name, *pictures(name))
-    return path
-
-
-def new_pupil(path: Path, decoder: DecodingProcess) -> Pupil:
-    folder = ModelFolder(path)
-    first = empty_model(folder.encoders, backbone_config({"backbone.name": "coarse"}))
-    return Pupil(guarded(folder, decoder=decoder, first=first))
-
-
-@pytest.fixture
-def make_pupil(taught: Path, tmp_path: Path, decoder: DecodingProcess) -> Callable[[], Pupil]:
-    path = shutil.copytree(taught, tmp_path / "birds")
-    return lambda: Pupil(guarded(ModelFolder(path), decoder=decoder))
-
-
-@pytest.fixture
-def pupil(make_pupil: Callable[[], Pupil]) -> Pupil:
-    return make_pupil()
+from unit.coarse import pictures
+from unit.serve.conftest import Client, Pupil, form, new_pupil, png
 
 
 def test_from_nothing_to_a_model(tmp_path: Path, decoder: DecodingProcess) -> None:

@@ -90,6 +90,18 @@ def test_pages_of_other_sites_are_refused(origin):
     assert client().ask("POST", "/change", headers={"origin": origin}).status_code == 403
 
 
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_pictures_and_frames_of_other_sites_get_nothing(site):
+    """Such a request has no Origin."""
+    headers = {"sec-fetch-site": site, "sec-fetch-mode": "no-cors", "sec-fetch-dest": "image"}
+    assert client().get("/export", headers=headers).status_code == 403
+    assert client().get("/", headers={**headers, "sec-fetch-dest": "iframe"}).status_code == 403
+    visit = {**headers, "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+    assert client().get("/", headers=visit).status_code == 200
+    assert client().get("/export", headers=visit).status_code == 403
+    assert client().get("/export", headers={"sec-fetch-site": "same-origin"}).status_code == 404
+
+
 def test_the_own_page_may_change_things():
     assert client().ask("POST", "/change", headers={"origin": "http://localhost:8000"}).status_code == 200
 
