@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from episodica.sorting.looking import Model
     from episodica.sorting.order import Order
     from episodica.sorting.sort import Sorting
+    from episodica.sorting.undoing import Undone
 
 CERTAINTY = 0.5
 NAMED = 10  # images that are named one by one
@@ -65,7 +67,8 @@ def sort(
     from episodica.sorting.order import Order
 
     how = "move" if move else "link" if link else "copy"
-    order = Order(inbox.resolve(), Folder(to.resolve()), how, (model,), dry_run, _say_plan if dry_run else _say_nothing)
+    on_line = partial(_say_plan, inbox, to) if dry_run else _say_nothing
+    order = Order(inbox, Folder(to.resolve()), how, (model,), dry_run, on_line)
     order.check()
     models = Models(model, certainty, unknown_rate)
     with _ledger(order) as ledger:
@@ -142,19 +145,31 @@ def _undo(csv: Path) -> int:
 
     if not csv.is_file():
         raise InputError(f"{csv} is no file: name the CSV file that `sort` wrote, such as sorted/sort-1.csv")
-    to, back, problems = Folder(csv.resolve().parent), 0, 0
+    to, seen, problems = Folder(csv.resolve().parent), 0, 0
 
     def on_image(image: str, problem: str | None) -> None:
-        nonlocal back, problems
-        back, problems = back + (problem is None), problems + (problem is not None)
+        nonlocal seen, problems
+        seen, problems = seen + 1, problems + (problem is not None)
         if problem is not None:
             say(f"{image}: {problem}", complaints)
-        on_stage("putting back", back + problems, None)
+        on_stage("undoing", seen, None)
 
     with _locked(to / FOLDER), Ledger.of(to) as ledger, stages(complaints) as on_stage:
-        undo(to, csv.name, ledger, on_image)
-    say(f"{_images(back)} {'is' if back == 1 else 'are'} back where {'it' if back == 1 else 'they'} came from.")
+        done = undo(to, csv.name, ledger, on_image)
+    _say_undone(done)
     return FAILED if problems else OK
+
+
+def _say_undone(done: "Undone") -> None:
+    if done.removed:
+        what = {"copy": ("copy", "copies"), "link": ("link", "links")}[done.how]
+        is_gone = f"1 {what[0]} is" if done.removed == 1 else f"{done.removed:,} {what[1]} are"
+        say(f"{is_gone} removed; the images in the inbox were left as they are.")
+    if done.back:
+        are_back = "1 image is back where it" if done.back == 1 else f"{_images(done.back)} are back where they"
+        say(f"{are_back} came from.")
+    if not done.removed and not done.back:
+        say("Nothing was undone.")
 
 
 @contextmanager
@@ -178,8 +193,12 @@ def _say_nothing(line: "Line") -> None:
     pass
 
 
-def _say_plan(line: "Line") -> None:
-    say(f"{line.image} -> {line.to}  {line.why}" if line.to else f"{line.image} stays: {line.why}")
+def _say_plan(inbox: Path, to: Path, line: "Line") -> None:
+    """With both folders as they were named; what an earlier command has left to do may be about another inbox."""
+    image, above = Path(line.image), inbox.resolve()
+    if image.is_relative_to(above):
+        image = inbox / image.relative_to(above)
+    say(f"{image} -> {to / line.to}  {line.why}" if line.to else f"{image} stays: {line.why}")
 
 
 def _say_totals(totals: Sequence[tuple[str, int]], before: str = "") -> None:

@@ -15,7 +15,7 @@ from episodica.sorting.lines import Line
 
 @dataclass(frozen=True)
 class Order:
-    inbox: Path
+    inbox: Path  # as it was named; the ledger and the list have where that is
     to: Folder
     how: How
     leave_out: tuple[Path, ...] = ()  # folders with images that are not to be sorted, such as the model's

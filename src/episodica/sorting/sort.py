@@ -82,10 +82,11 @@ class Sorting:
         return (run.inbox, run.how, run.settings) == asked
 
     def _list(self) -> None:
-        here = identity(self.order.inbox)
+        inbox = Path(os.fsdecode(self._inbox))
+        here = identity(inbox)
         leave_out = {identity(self.order.to.path), *map(identity, self.order.leave_out)} - {here}
         listed = 0
-        for part in _parts(walk(self.order.inbox, leave_out)):
+        for part in _parts(walk(inbox, leave_out)):
             with self.ledger.transaction():
                 for found in part:
                     self._list_one(found)

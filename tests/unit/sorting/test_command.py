@@ -45,6 +45,28 @@ def test_sort_and_undo(model: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert tree(inbox) == before
 
 
+def test_paths_are_shown_as_they_were_given_and_what_was_undone_is_said(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    inbox, to = Path("inbox"), Path("sorted")
+    sort(model, inbox, to=to, certainty=0, dry_run=True)
+    said = capsys.readouterr().out
+    assert "inbox/0.png -> sorted/ka/0.png" in said
+    assert "inbox/bad.png stays: cannot be read" in said
+    assert str(tmp_path) not in said
+    sort(model, inbox, to=to, certainty=0)
+    (inbox / "1.png").unlink()
+    capsys.readouterr()
+    assert sort(undo=to / "sort-1.csv") == 0
+    said = capsys.readouterr().out
+    assert "1 copy is removed; the images in the inbox were left as they are.\n" in said
+    assert "1 image is back where it came from.\n" in said
+    assert {"0.png", "1.png"} <= set(tree(tmp_path / "inbox"))
+    with pytest.raises(InputError, match=r"^nowhere is no folder"):
+        sort(model, Path("nowhere"), to=to)
+
+
 def test_what_does_not_fit_together_is_refused(model: Path, tmp_path: Path) -> None:
     inbox, to = tmp_path / "inbox", tmp_path / "sorted"
     refused: list[dict[str, Any]] = [{"move": True, "link": True}, {"watch": True, "dry_run": True}, {"certainty": 2.0}]
