@@ -12,6 +12,7 @@ from episodica.classifier.calibration import FALSE_REJECTS, UNCALIBRATED, Calibr
 from episodica.classifier.recogniser import Places, Recogniser, Strange
 from episodica.config.sections import AugmentConfig
 from episodica.data import augment
+from episodica.engine.device import device_of
 from episodica.engine.embedder import embed_chunks, folded
 from episodica.errors import InputError
 from episodica.learners.learner import Learner
@@ -40,7 +41,7 @@ class TrainedRecogniser(Recogniser):
     def embed(self, images: np.ndarray) -> np.ndarray:
         """uint8 [M, S, S, 3] -> [M, D], in evaluation mode, in chunks of a fixed size."""
         pixels = torch.from_numpy(images)
-        device = next(self._encoder.parameters()).device
+        device = device_of(self._encoder)
 
         def views(rows: Tensor) -> Tensor:
             return augment.plain(pixels[rows].to(device), self.augment)

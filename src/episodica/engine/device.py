@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,11 @@ def pick_device(name: str) -> torch.device:
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise InputError(f"device = {name}: torch finds {torch.cuda.device_count()} CUDA devices; take cpu or auto")
     return device
+
+
+def device_of(module: torch.nn.Module) -> torch.device:
+    """Where a module lies; one without any number of its own is at home on the CPU."""
+    return next((tensor.device for tensor in chain(module.parameters(), module.buffers())), torch.device("cpu"))
 
 
 def reduced_precision(name: str, device: str) -> torch.dtype | None:

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import torch
 
+from episodica.engine.device import device_of
 from episodica.engine.embedder import folded
 from episodica.engine.image_encoder import Engine, Network, network_in, onnx_session
 from episodica.engine.onnx_graph import NotTranslatable, Whole, graph_of
@@ -40,7 +41,7 @@ def network_of(
     widths = _widths(backbone, size, depths) if depths > 1 else None
     whole = backbone if widths is None else Whole(backbone, depths)
     in_torch = Found("torch", _torch_network(whole, mean, std), widths)
-    on_cpu = next(backbone.parameters()).device.type == "cpu"
+    on_cpu = device_of(backbone).type == "cpu"
     if engine == "torch" or not on_cpu:
         return in_torch
     try:
@@ -60,7 +61,7 @@ def network_of(
 
 def _widths(backbone: Backbone, size: int, depths: int) -> list[int]:
     with torch.no_grad():
-        maps = backbone.maps(torch.zeros(1, 3, size, size, device=next(backbone.parameters()).device))
+        maps = backbone.maps(torch.zeros(1, 3, size, size, device=device_of(backbone)))
     if len(maps) < depths or any(found.ndim != 4 for found in maps):
         raise InputError(f"{backbone.name} has no {depths} blocks that give maps: look at the last one alone")
     return [*(found.shape[1] for found in maps[-depths:-1]), *backbone.out_shape(size)]
@@ -68,7 +69,7 @@ def _widths(backbone: Backbone, size: int, depths: int) -> list[int]:
 
 def _torch_network(backbone: torch.nn.Module, mean: Triple, std: Triple) -> Network:
     backbone = backbone.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    device = next(backbone.parameters()).device
+    device = device_of(backbone)
     offset, scale = (torch.tensor(numbers, device=device).view(3, 1, 1) for numbers in (mean, std))
 
     @torch.no_grad()

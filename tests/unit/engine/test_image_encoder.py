@@ -151,6 +151,30 @@ def test_other_layers_are_left_to_torch():
         ImageEncoder.of(backbone, SIZE, engine="onnx")
 
 
+class Means(Odd):
+    """Nothing in it is learned."""
+
+    name: ClassVar[str] = "means"
+
+    def __post_init__(self) -> None:
+        self.blocks = nn.Sequential(nn.Identity(), nn.AvgPool2d(4))
+
+    def map_shape(self, size: int) -> tuple[int, int, int]:
+        return 3, size // 4, size // 4
+
+    def out_shape(self, size: int) -> tuple[int, ...]:
+        return (3,)
+
+
+@pytest.mark.parametrize("depths", [1, 2])
+def test_a_network_without_parameters_embeds_on_the_cpu(depths):
+    backbone, images = network(Means), photos(2)
+    encoder = ImageEncoder.of(backbone, SIZE, threads=1, depths=depths)
+    found = encoder.embed(images).vectors[:, -3:]
+    expected = one_by_one(backbone, images).numpy()
+    np.testing.assert_allclose(found, expected if depths == 1 else directions(expected), rtol=1e-4, atol=1e-5)
+
+
 def test_an_onnxruntime_that_answers_differently_is_not_used(monkeypatch):
     usual = encoder_network.network_in
     monkeypatch.setattr(
