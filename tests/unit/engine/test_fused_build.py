@@ -21,9 +21,30 @@ from episodica.rng import seeded
 from unit.files.hostile import plant
 
 
+COMPILING_ONCE = """#!/bin/sh
+case "$*" in *-dM*) exec c++ "$@";; esac
+for out; do :; done
+[ -e "$0.so" ] || { c++ "$@" && mv "$out" "$0.so"; } && cp "$0.so" "$out"
+"""
+
+
+@pytest.fixture(scope="module")
+def compiler(tmp_path_factory) -> Path:
+    """The usual one, which compiles when it is first asked and then gives a copy: each build takes seconds."""
+    return script(tmp_path_factory.mktemp("compiler"), COMPILING_ONCE)
+
+
+def script(folder: Path, text: str) -> Path:
+    path = folder / "compiler"
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
 @pytest.fixture(autouse=True)
-def fresh(tmp_path, monkeypatch):
+def fresh(compiler, tmp_path, monkeypatch):
     """An empty cache, and nothing remembered from before or for later."""
+    monkeypatch.setenv("CXX", str(compiler))
     monkeypatch.setenv("EPISODICA_CACHE", str(tmp_path))
     kernels.cache_clear()
     yield
@@ -31,9 +52,10 @@ def fresh(tmp_path, monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def built_once(tmp_path_factory) -> Path:
+def built_once(compiler, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("built")
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CXX", str(compiler))
         patch.setenv("EPISODICA_CACHE", str(folder))
         kernels.cache_clear()
         try:
@@ -120,13 +142,10 @@ exit 1
 
 @pytest.mark.usefixtures("built_once")
 @pytest.mark.parametrize(
-    ("script", "said"), [(CRASHING, "crashes here, by signal"), (COMPLAINING, "said: .*: error: no room")]
+    ("text", "said"), [(CRASHING, "crashes here, by signal"), (COMPLAINING, "said: .*: error: no room")]
 )
-def test_a_compiler_that_does_harm_is_found_out_and_leaves_nothing(script, said, tmp_path, monkeypatch):
-    compiler = tmp_path / "compiler"
-    compiler.write_text(script)
-    compiler.chmod(0o755)
-    monkeypatch.setenv("CXX", str(compiler))
+def test_a_compiler_that_does_harm_is_found_out_and_leaves_nothing(text, said, tmp_path, monkeypatch):
+    monkeypatch.setenv("CXX", str(script(tmp_path, text)))
     with pytest.raises(CannotBuild, match=said):
         library()
     assert built(tmp_path) == []
