@@ -45,8 +45,9 @@ class Built(NamedTuple):
 
 
 def _run(*command: object, cwd: Path, **environment: str) -> str:
+    outside = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # it may name the source
     ran = subprocess.run(
-        [*map(str, command)], cwd=cwd, env=os.environ | environment, capture_output=True, text=True, check=False
+        [*map(str, command)], cwd=cwd, env=outside | environment, capture_output=True, text=True, check=False
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout

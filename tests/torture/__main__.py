@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -30,7 +31,7 @@ FAULTS = {  # what goes wrong at the n-th operation
     "failed, once": (How.FAIL, errno.EIO),
     "disk full from then on": (How.FULL, errno.ENOSPC),
 }
-
+LOADED_ONCE = ("onnx", "torch.fx.experimental.symbolic_shapes", "episodica.cli.learn")  # and not by every child
 
 T = TypeVar("T")
 
@@ -149,6 +150,8 @@ def main() -> int:
     import torch
 
     torch.set_num_threads(1)
+    for module in LOADED_ONCE:
+        import_module(module)
     wrong = []
     with tempfile.TemporaryDirectory() as place:
         for name, count, seconds in tortured(Path(place).resolve(), asked.only, asked.share, asked.seeds):

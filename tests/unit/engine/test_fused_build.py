@@ -20,7 +20,6 @@ from episodica.models.conv4 import Conv4
 from episodica.rng import seeded
 from unit.files.hostile import plant
 
-
 COMPILING_ONCE = """#!/bin/sh
 case "$*" in *-dM*) exec c++ "$@";; esac
 for out; do :; done
