@@ -35,10 +35,6 @@ class ExactRecord(StateRecord):
     def kept_of_a_class(self) -> int | None:
         return self.keep if self.budget is None else self.budget // max(1, len(self.classes))
 
-    def trained_on(self, name: str) -> bool:
-        """An adapter is trained on all classes, however they came."""
-        return name in self.names
-
     @classmethod
     def numbered(cls, record: Self) -> Self:
         """Calls to learn are counted by what is left of the history: what was forgotten leaves no gap."""
@@ -122,8 +118,11 @@ class ExactState(ModelState):
 
     @property
     def exact(self) -> bool:
-        """An adapter was trained on classes, and keeps what it learned of them."""
-        return self.record.encoder.adapter is None
+        return True
+
+    @property
+    def has_adapter(self) -> bool:
+        return self.record.encoder.adapter is not None
 
     @property
     def keeps_points(self) -> bool:
@@ -211,11 +210,14 @@ class ExactState(ModelState):
     def _measured(self, known: Statistics) -> Measured:
         """To an adapter that was trained on them, images that are left out are still no strangers."""
         found = measured(self.adapted(known))
-        if self.exact:
+        if not self.has_adapter:
             return found
         return found.model_copy(update={"accuracy": self.record.encoder.recognised, "unknown_auroc": None})
 
     def without(self, name: str) -> "ExactState":
+        """An adapter was trained on all classes and keeps what it learned of them: it goes, too."""
+        if self.has_adapter:
+            return self.with_adapter(self.record.adapt).without(name)
         if name not in self.record.names:
             return ExactState("", self.record.without(name), self._arrays, self.encoders, self._statistics)
         rest = self.statistics.remove(name)
@@ -226,9 +228,7 @@ class ExactState(ModelState):
         record = self.record.model_copy(update={"history": tuple(steps)}).without(name)
         calls = [i for i, step in enumerate(record.history) if step.what == "learn"]
         if calls and record.history[calls[-1]].measured is None:
-            last = record.history[calls[-1]].model_copy(
-                update={"measured": self._measured(rest) if self.exact else None}
-            )
+            last = record.history[calls[-1]].model_copy(update={"measured": self._measured(rest)})
             history = (*record.history[: calls[-1]], last, *record.history[calls[-1] + 1 :])
             record = record.model_copy(update={"history": history})
         return ExactState.of(ExactRecord.numbered(record), rest, self.encoders, self.kept)

@@ -58,10 +58,11 @@ class Outdated(InputError):
 
 
 class Forgotten(NamedTuple):
-    """The state after a class was removed, if there is any, and whether weights that stay were trained on the class."""
+    """The state after a class was removed, if there is any."""
 
     state: ModelState | None
-    trained: bool
+    trained: bool = False  # whether weights that stay were trained on the class
+    weights_gone: bool = False  # whether weights went with it: an adapter was trained on all classes
 
 
 class ModelFolder:
@@ -208,20 +209,21 @@ class ModelFolder:
             names |= {known for line in lines for known in line.names}
             if name not in names:
                 if self._clean():
-                    return Forgotten(state, trained=False)
+                    return Forgotten(state)
                 raise InputError(f'there is no class "{name}": {nearest(name, names) if names else "none is known"}')
             self.drop_work()
-            mentioned = any(name in record.mentioned for record in records)
-            if mentioned or any(name in line.names for line in lines):
-                id = pointer.state
-                if mentioned:
-                    id = self._states.write(state.without(name), number_of(pointer.state) + 1)
+            after = state
+            if any(name in record.mentioned for record in records) or any(name in line.names for line in lines):
+                id, after = pointer.state, state.without(name)
+                if after.record != state.record:
+                    id = self._states.write(after, number_of(pointer.state) + 1)
                 rest = with_line(without(lines, name), Draft("forget", who=who), None, id)  # that names nothing
                 pointer = Pointer(id, None, forgot=True, history=self.history.write(rest))
                 self._pointer.write(pointer, state)
             self._clean()
-            trained = not state.exact and any(record.trained_on(name) for record in (*records, *left))
-            return Forgotten(self._states.load(pointer.state), trained)
+            trained = not state.exact and any(record.kind_of(name) == "learned" for record in (*records, *left))
+            gone = after.encoder_digests != state.encoder_digests
+            return Forgotten(self._states.load(pointer.state), trained, gone)
 
     def _forget_first_call(self, name: str) -> "Forgotten":
         """Of a call to learn that was killed before there was a model, nothing is of use without the class."""
@@ -230,7 +232,7 @@ class ModelFolder:
             self.drop_work()
         if not self._clean() and not named:
             raise InputError(f'there is no class "{name}" in {self.path}, which holds no model yet')
-        return Forgotten(None, trained=False)
+        return Forgotten(None)
 
     def undo(self, *, number: int | None = None, wait: bool = False, who: str = COMMAND) -> ModelState:
         """Back to the state before the last change, or before the one of this number if it is the last."""

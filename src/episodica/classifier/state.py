@@ -103,10 +103,6 @@ class StateRecord(Section):
     def of_kind(self, kind: str) -> list[StoredClass]:
         return [stored for stored in self.classes if stored.kind == kind]
 
-    def trained_on(self, name: str) -> bool:
-        """Whether weights were trained on a class, if any were."""
-        return self.kind_of(name) == "learned"
-
     def kind_of(self, name: str) -> str | None:
         return next((stored.kind for stored in self.classes if stored.name == name), None)
 

@@ -20,7 +20,7 @@ def forget(model: Model, name: Annotated[str, Parameter(help="the class")], /, *
     from episodica.classifier.model_folder import ModelFolder
 
     folder = ModelFolder(model)
-    state, trained = folder.forget(class_name(name), wait=wait)
+    state, trained, weights_gone = folder.forget(class_name(name), wait=wait)
     if trained:
         rest = (
             "The weights were trained on it and stay as they are: to be rid of what they absorbed, learn a new model "
@@ -28,6 +28,9 @@ def forget(model: Model, name: Annotated[str, Parameter(help="the class")], /, *
         )
     elif state and state.exact:
         rest = "All numbers were computed anew without it: the model is as if the class had never come."
+        rest += (
+            " The adapter was trained on it, too, and is gone: `learn --adapt` trains another." if weights_gone else ""
+        )
     else:
         rest = "The present weights were not trained on it."
     screen.print(

@@ -18,9 +18,16 @@ from episodica.serve.messages import BeforeAfter, Changed, FileResult, OtherAnsw
 from episodica.serve.uploads import Deadline, Refusal, Upload, UploadReader
 from episodica.serve.worker import ModelWorker, Snapshot, embed_each
 
+WEIGHTS_GONE = "What was learned in depth was learned from this class, too, and is gone with it: learn in depth again."
+WEIGHTS_STAY = "The weights were trained on this class and stay as they are."
+
 
 def after_change(
-    worker: ModelWorker, before: Snapshot, asked: Sequence[str] = (), files: Sequence[FileResult] = ()
+    worker: ModelWorker,
+    before: Snapshot,
+    asked: Sequence[str] = (),
+    files: Sequence[FileResult] = (),
+    notice: str | None = None,
 ) -> Changed:
     """How the model is now, and what that means for answers that were given."""
     after = worker.present()
@@ -33,6 +40,7 @@ def after_change(
         accuracy=BeforeAfter(before=accuracy(before), after=accuracy(after)),
         answers=_other_answers(worker, before.recogniser, after.recogniser, asked),
         files=list(files),
+        notice=notice,
     )
 
 
@@ -143,8 +151,10 @@ def forget(now: Snapshot, worker: ModelWorker, name: str, who: str) -> Changed:
     known = {*now.state.record.mentioned, *(known for change in now.changes for known in change.names)}
     if name not in known or not worker.folder.exists:
         raise Refusal(HTTPStatus.NOT_FOUND, "there is no class of this name", "name")
-    worker.folder.forget(name, who=who)
-    return after_change(worker, now)
+    found = worker.folder.forget(name, who=who)
+    return after_change(
+        worker, now, notice=WEIGHTS_GONE if found.weights_gone else WEIGHTS_STAY if found.trained else None
+    )
 
 
 def undo(now: Snapshot, worker: ModelWorker, number: int, who: str) -> Changed:

@@ -201,6 +201,8 @@ class Changed(ClassList):
     accuracy: BeforeAfter
     answers: list[OtherAnswer]
     files: list[FileResult]
+    notice: str | None = None
+    """what else the change means"""
 
 
 class History(Answered):

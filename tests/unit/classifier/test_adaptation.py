@@ -111,7 +111,7 @@ def test_what_is_not_kept_leaves_the_model_that_never_tried(tmp_path):
     one = teach(tried, NAMES, [], blind=False, adapt="auto")
     other = teach(never, NAMES, [], blind=False)
     assert one.files() == other.files()
-    assert one.exact
+    assert not one.has_adapter
 
 
 def test_a_class_that_is_forgotten_was_never_there(tmp_path):
@@ -184,7 +184,7 @@ def test_intervals_are_those_of_paired_answers():
 def test_yes_trains_an_adapter_and_goes_on_with_every_call(tmp_path):
     folder = ModelFolder(tmp_path / "model")
     first = teach(folder, NAMES[:5], [], adapt="yes", blind=False)
-    assert not first.exact
+    assert first.has_adapter
     assert first.record.encoder.depths == 1
     raw = first.statistics.classes["a"]
     second = teach(folder, NAMES[5:], [])
@@ -192,12 +192,13 @@ def test_yes_trains_an_adapter_and_goes_on_with_every_call(tmp_path):
     assert np.array_equal(second.statistics.classes["a"], raw)  # what is kept are points as the encoder gave them
     assert not np.array_equal(second.adapted(second.statistics).classes["a"], raw)
     assert folder.undo().record.encoder.adapter == first.record.encoder.adapter  # type: ignore[attr-defined]
-    assert folder.forget("b").trained
-    kept = [entry.name for entry in folder.encoders.folder.entries()]
-    assert len(kept) == 2  # the encoder and its adapter
-    exact = adapt(folder, "no")
-    assert exact.exact
-    assert not folder.forget("c").trained
+    assert len(folder.encoders.folder.entries()) == 2  # the encoder and its adapter
+    state, trained, gone = folder.forget("b")  # which the adapter has seen
+    assert (trained, gone, len(folder.encoders.folder.entries())) == (False, True, 1)
+    never = teach(ModelFolder(tmp_path / "never"), NAMES[:5].replace("b", ""), [], blind=False)
+    assert state is not None
+    assert state.files() == never.files()
+    assert state.history[-1].measured == never.history[-1].measured
     assert not (tmp_path / "model" / "work").exists()
 
 

@@ -103,7 +103,7 @@ def test_forgetting_that_was_killed_before_it_cleaned_up_is_finished_by_the_next
             model.forget("ibis")
     assert b"ibis" in _contents(model)
     assert model.state().record.names == ["heron", "stork"]
-    state, trained = model.forget("ibis")
+    state, trained, _ = model.forget("ibis")
     assert state.record.names == ["heron", "stork"]
     assert not trained
     assert b"ibis" not in _contents(model)

@@ -155,6 +155,15 @@ def test_every_change_keeps_the_adapter_and_can_be_undone(pupil: Pupil, folder: 
     assert pupil.get("/quality").json()["notice"] is None
 
 
+def test_the_adapter_goes_with_a_class_that_is_forgotten(pupil: Pupil, folder: ModelFolder) -> None:
+    pupil.add("gull", *pictures("gull", 2))
+    told = pupil.delete("/classes?name=ibis").json()
+    assert "learned from this class, too, and is gone" in told["notice"]
+    assert {one["name"] for one in told["classes"]} == {"heron", "gull"}
+    assert len(folder.encoders.folder.entries()) == 1
+    assert pupil.delete("/classes?name=gull").json()["notice"] is None
+
+
 def test_it_leaves_and_comes_with_its_adapter(pupil: Pupil, tmp_path: Path, decoder: DecodingProcess) -> None:
     packed, image = pupil.get("/export/model.zip").content, pictures("gull", 1)[0]
     other = new_pupil(tmp_path / "other", decoder)

@@ -106,6 +106,8 @@ def _encoder(state: ModelState) -> Iterator[str]:
         yield f"It was {trained}left as it was. Its weights come from {_text(encoder.origin)}, whose licence applies"
         where = "in this repository" if encoder.included else "not in this repository: get them from there"
         yield f"to them; they are {where} (digest `{encoder.digest}`)."
+        if state.has_adapter:
+            yield "An adapter over its embeddings was trained on the maker's images."
     else:
         yield f"It was trained on the maker's images{' from pretrained weights' if backbone.pretrained else ''}."
 
