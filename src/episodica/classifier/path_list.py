@@ -4,6 +4,7 @@ import csv
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
+from typing import TextIO
 
 from episodica.errors import InputError
 
@@ -11,8 +12,20 @@ COLUMNS = ("image", "path", "file", "filename", "file_name", "name")  # that a h
 LONGEST = 1 << 16  # characters of a line
 
 
+def lines_of(stream: TextIO) -> Iterator[str]:
+    """Never more of a line than is looked at: a stream may have no line breaks, and no end."""
+    return iter(lambda: stream.readline(LONGEST + 1), "")
+
+
 def read_paths(lines: Iterable[str]) -> Iterator[Path]:
     """The first line tells: a header that names a column of paths makes it CSV; else every line is a path."""
+    try:
+        yield from _read_paths(lines)
+    except csv.Error as error:
+        raise InputError(f"standard input cannot be read as CSV ({error}): is a quotation mark not closed?") from None
+
+
+def _read_paths(lines: Iterable[str]) -> Iterator[Path]:
     rest = _bounded(lines)
     first = next(rest, None)
     if first is None:

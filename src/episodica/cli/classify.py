@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Protocol
 
@@ -58,7 +59,7 @@ def classify(
         raise InputError("name at least one image, or a folder of them")
     from episodica.classifier.classify import answer_each, answer_stream, image_files
     from episodica.classifier.images import stacked
-    from episodica.classifier.path_list import read_paths
+    from episodica.classifier.path_list import lines_of, read_paths
     from episodica.classifier.sharing.pull import open_model
 
     recogniser = open_model(model).state().recogniser()
@@ -72,7 +73,9 @@ def classify(
         recogniser = recogniser.rejecting(unknown_rate)
     show = _as_json if as_json else _as_jsonl if as_jsonl else _as_csv if as_csv else _as_lines
     if images == (Path("-"),):
-        answers, total = answer_stream(recogniser, read_paths(sys.stdin)), None
+        if isinstance(sys.stdin, TextIOWrapper):
+            sys.stdin.reconfigure(errors="surrogateescape")  # names of files need not be text
+        answers, total = answer_stream(recogniser, read_paths(lines_of(sys.stdin))), None
     else:
         files = image_files(images)
         answers, total = answer_each(recogniser, files), len(files)

@@ -34,6 +34,9 @@ class Choice:
         """Where all of these make a config, so do those between them."""
         return self.values
 
+    def holds(self, value: Any) -> bool:
+        return value in self.values
+
     def suggest(self, trial: "Trial") -> Any:
         return trial.suggest_categorical(self.path, self.values)
 
@@ -75,6 +78,10 @@ class Range:
         if not gaps or max(gaps) - min(gaps) > 1e-9:
             return None
         return replace(self, low=of[0], high=of[-1], step=round(gaps[0], 9))
+
+    def holds(self, value: Any) -> bool:
+        rounding = 1e-9 * max(abs(self.low), abs(self.high))
+        return isinstance(value, int | float) and self.low - rounding <= value <= self.high + rounding
 
     def suggest(self, trial: "Trial") -> float:
         if self.whole:

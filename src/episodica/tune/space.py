@@ -7,6 +7,7 @@ from typing import Any
 from episodica.config import SECTION_KINDS, RunConfig
 from episodica.config.flat import Flat
 from episodica.errors import InputError, listed
+from episodica.files.foreign_text import printable
 from episodica.sweep.grid import plan
 from episodica.sweep.recipe import Recipe
 from episodica.tune.axis import Axis, Range
@@ -65,7 +66,17 @@ class Space:
         return self.fixed[VALIDATION]
 
     def config(self, values: Mapping[str, Any]) -> RunConfig:
-        """The run of one try; with twelve digits of each number, so that steps of 0.2 lead to 0.6."""
+        """The run of one try; with twelve digits of each number, so that steps of 0.2 lead to 0.6.
+
+        Values may come from a journal that somebody else has written, and name what was never asked for.
+        """
+        for axis in self.axes:
+            value = values.get(axis.path)
+            if not axis.holds(value):
+                raise InputError(
+                    f"{axis.path} = {printable(str(value))} is not in {axis}: the journal is damaged or of another "
+                    "search; choose another output folder"
+                )
         rounded = {path: float(f"{v:.12g}") if isinstance(v, float) else v for path, v in values.items()}
         return _only_run(self.recipe, self.fixed | rounded)
 

@@ -1,11 +1,12 @@
 """Paths from another program, as lines or as CSV, taken one by one."""
 
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
-from episodica.classifier.path_list import LONGEST, read_paths
+from episodica.classifier.path_list import LONGEST, lines_of, read_paths
 from episodica.errors import InputError
 
 
@@ -30,3 +31,6 @@ def test_what_is_no_list_is_refused() -> None:
         list(read_paths(["id,path\n", "1,a.jpg\n", "2\n"]))
     with pytest.raises(InputError, match=r"line 1 .* more than"):
         list(read_paths(["x" * (LONGEST + 1)]))
+    with pytest.raises(InputError, match="cannot be read as CSV"):
+        list(read_paths(["path\n", '"', *["x" * LONGEST] * 3]))
+    assert max(map(len, lines_of(StringIO("x" * 3 * LONGEST)))) == LONGEST + 1

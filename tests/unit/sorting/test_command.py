@@ -88,5 +88,8 @@ def test_classify_answers_paths_from_another_program(
     good, bad = map(json.loads, capsys.readouterr().out.splitlines())
     assert good["class"] == "ka"
     assert "error" in bad
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\xff.png\n"), "utf-8"))
+    assert classify(model, Path("-"), as_jsonl=True) == 1, "a name that is no text"
+    assert json.loads(capsys.readouterr().out)["image"] == "\udcff.png"
     with pytest.raises(InputError, match="Unknown option: --jsonx"):
         classify(model, Path("--jsonx"))

@@ -55,3 +55,15 @@ def test_what_cannot_be_tried_is_refused_before_anything_is(over: list[str], fix
 def test_a_recipe_of_several_runs_must_be_narrowed() -> None:
     with pytest.raises(InputError, match=r"4 runs, and a search is about one.*--method.name \(erd, ft, joint\)"):
         space("train.lr=1e-4:1e-2", recipe=load_recipe("cifar100_4"))
+
+
+def test_a_journal_chooses_among_the_values_of_the_axes_alone() -> None:
+    """It may be a stranger's, and a name of a class would be imported as if the user had written it."""
+    found = space("backbone.name=conv4,resnet12")
+    assert found.config({"backbone.name": "conv4"}).backbone.name == "conv4"
+    for value in ("os:system", None, ["conv4"]):
+        with pytest.raises(InputError, match=r"is not in backbone\.name=conv4,resnet12"):
+            found.config({"backbone.name": value})
+    for value in (1.0, "0.001", float("nan"), None):
+        with pytest.raises(InputError, match=r"is not in train\.lr"):
+            space("train.lr=1e-4:1e-2").config({"train.lr": value})

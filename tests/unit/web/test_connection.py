@@ -3,6 +3,7 @@
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from threading import Event
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -80,6 +81,23 @@ def test_a_length_and_chunks(connection: socket.socket) -> None:
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert answer.count(b"HTTP/1.1") == 1
     assert b"connection: close" in answer
+
+
+def test_an_answer_that_nobody_reads(serving: Callable[[App], str], monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = Event()
+
+    async def endless(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        while (await receive())["type"] == "http.request":
+            for _ in range(100):
+                await send({"type": "http.response.body", "body": bytes(1 << 20), "more_body": True})
+        ended.set()
+
+    monkeypatch.setattr(Connection, "seconds_without_reading", 0.1)
+    port = int(serving(Guard(endless)).rsplit(":", 1)[1].strip("/"))
+    with socket.create_connection(("localhost", port), timeout=20) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        assert ended.wait(20), "the server still waits for its client"
 
 
 HEADERS = """host: localhost|host: evil|content-length: 3|content-length: -1|transfer-encoding: chunked|
