@@ -15,6 +15,12 @@ from episodica.report.write import write_report
 HUGE = 1.7e308
 
 
+@pytest.fixture(autouse=True)
+def no_pdf(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its fonts take most of the time of a report, and have nothing to do with numbers."""
+    monkeypatch.setattr(write, "ENDINGS", ("svg", "png"))
+
+
 @pytest.fixture
 def out(tmp_path: Path, make_run) -> Path:
     for method in ("ft", "erd"):
