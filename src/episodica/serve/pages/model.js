@@ -73,7 +73,7 @@ export async function changed(answer, words = null) {
   if (answer.change && model.now.undo === answer.change.number) {
     toast(words || changeSentence(answer.change), { label: t('undo'), act: () => undo(answer.change.number) });
   } else if (words || answer.change) {
-    toast(words || changeSentence(answer.change));
+    toast([words || changeSentence(answer.change), answer.notice].filter(Boolean).join(' '));
   }
   return answer;
 }

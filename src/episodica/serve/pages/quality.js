@@ -52,10 +52,11 @@ export function qualityView() {
     }
   }
 
-  function draw({ accuracy, classes, confusion, mixed_up: mixed, by_images: curve, wanting }) {
+  function draw({ notice, accuracy, classes, confusion, mixed_up: mixed, by_images: curve, wanting }) {
     body.replaceChildren(
       ...[
         accuracy ? score(accuracy) : null,
+        notice ? note('plain', notice) : null,
         el(
           'div',
           { class: 'halves' },

@@ -132,7 +132,7 @@ export const de = {
   // the model
   aboutModel: 'Was es ist', factName: 'Name', factClasses: 'Klassen', factPictures: 'Gelernte Bilder', factAccuracy: 'Richtige Antworten', factEncoder: 'Encoder', factState: 'Zustand',
   accuracyBetween: (value, low, high) => `${value} (${low} bis ${high})`, encoderSize: (name, size) => `${name}, ${size} × ${size} Pixel`,
-  inDepth: 'Gründlich lernen', inDepthText: 'Probiert, ob es mehr erkennt, wenn es auf mehr Schichten des Encoders schaut, und behält das nur dann. Hilft, wo Bilder keine Fotos sind.',
+  inDepth: 'Gründlich lernen', inDepthText: 'Probiert, ob es mehr erkennt, wenn es auf mehr Schichten des Encoders schaut und mit Ihren Bildern trainiert wird; behält nur, was hilft. Hilft, wo Bilder keine Fotos sind.',
   learnInDepth: 'Gründlich lernen', answersMeanwhile: 'Das Modell antwortet währenddessen.', ofTotal: (n, all) => `${n} von ${all}`, timeLeft: (time) => `noch ${time}`,
   export: 'Mitnehmen', exportText: 'Das ganze Modell als Ordner, für einen anderen Rechner oder als Sicherung; oder als ONNX, für andere Programme.', export_model: 'Der Ordner (ZIP)', export_onnx: 'ONNX (ZIP)',
   import: 'Hereinholen', importText: 'Ein Modell, das mitgenommen wurde. Seine Klassen kommen zu denen hier; ein leeres Modell wird zu ihm.', chooseZip: 'ZIP-Datei wählen',

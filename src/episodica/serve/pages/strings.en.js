@@ -131,7 +131,7 @@ export const en = {
   // the model
   aboutModel: 'What it is', factName: 'Name', factClasses: 'Classes', factPictures: 'Pictures learned', factAccuracy: 'Right answers', factEncoder: 'Encoder', factState: 'State',
   accuracyBetween: (value, low, high) => `${value} (${low} to ${high})`, encoderSize: (name, size) => `${name}, ${size} × ${size} pixels`,
-  inDepth: 'Learn in depth', inDepthText: 'Tries whether looking at more layers of the encoder recognises more, and keeps it only if it does. Helps where pictures are no photographs.',
+  inDepth: 'Learn in depth', inDepthText: 'Tries whether looking at more layers of the encoder, and training on your pictures, recognises more; keeps only what does. Helps where pictures are no photographs.',
   learnInDepth: 'Learn in depth', answersMeanwhile: 'The model answers meanwhile.', ofTotal: (n, all) => `${n} of ${all}`, timeLeft: (time) => `${time} left`,
   export: 'Take it along', exportText: 'The whole model as a folder, for another machine or as a backup; or as ONNX, for other programs.', export_model: 'The folder (ZIP)', export_onnx: 'ONNX (ZIP)',
   import: 'Bring one in', importText: 'A model that was taken along. Its classes are added to those here; an empty model becomes it.', chooseZip: 'Choose a ZIP file',
