@@ -51,6 +51,17 @@ def test_many_answers_are_filtered_sorted_saved_and_set_right(open_page: Open, u
     expect(page.get_by_role("button", name="fish 2", exact=True)).to_be_visible()
 
 
+def test_what_the_server_did_not_answer_is_asked_again(open_page: Open, url: str) -> None:
+    page = open_page(f"{url}#/ask", pardoned="/classify")
+    page.route("**/classify", lambda route: route.abort(), times=1)
+    bring(page, pictures("apple", range(8, 10)))
+    expect(page.locator(".note.error")).to_contain_text("The server did not answer.")
+    expect(page.locator(".answer").first).to_contain_text("no answer yet")
+    page.get_by_role("button", name="Ask again").click()
+    expect(page.get_by_role("button", name="apple 2", exact=True)).to_be_visible()
+    expect(page.locator(".note.error")).to_have_count(0)
+
+
 def test_what_fits_nothing_is_named_merged_or_thrown_away(open_page: Open, url: str) -> None:
     page = open_page(f"{url}#/ask")
     bring(page, [*pictures("sun", range(4)), *pictures("cup", range(4))])

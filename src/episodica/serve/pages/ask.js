@@ -1,13 +1,13 @@
 // Ask: drop pictures, or let the camera look. One picture is shown large, many as a grid.
 
-import { addItem, askFiles, asked, clearAsked, watchAsked, unwatchAsked } from './asked.js';
+import { addItem, askAgain, askFiles, asked, clearAsked, unanswered, watchAsked, unwatchAsked } from './asked.js';
 import { hasCamera } from './camera.js';
 import { large } from './correct.js';
 import { el } from './dom.js';
 import { answerGrid } from './grid.js';
 import { icon } from './icons.js';
 import { livePanel } from './live.js';
-import { note } from './messages.js';
+import { note, working } from './messages.js';
 import { model } from './model.js';
 import { sources } from './sources.js';
 import { t } from './strings.js';
@@ -65,6 +65,14 @@ export function askView() {
     live.open();
   }
 
+  const again = () =>
+    el(
+      'button',
+      { type: 'button', onclick: (event) => working(event.currentTarget, askAgain) },
+      icon('turn'),
+      t('askAgain'),
+    );
+
   function update() {
     const nothing = !model.now.classes.length;
     empty.hidden = !nothing;
@@ -72,7 +80,7 @@ export function askView() {
     from.node.hidden = nothing;
     from.node.classList.toggle('small', asked.items.length > 0 || live !== null);
     const { items, problem } = asked;
-    const trouble = problem ? [note('error', problem)] : [];
+    const trouble = problem ? [note('error', el('p', {}, problem), unanswered().length ? again() : null)] : [];
     if (!items.length) {
       drawn = null;
       results.replaceChildren(...trouble);
@@ -107,5 +115,5 @@ export function askView() {
   }
 
   watchAsked(update);
-  return { node, update, paste: from.paste, leave: () => live?.close(), end: () => unwatchAsked(update) };
+  return { node, update, paste: (clipboard) => model.now.classes.length > 0 && from.paste(clipboard), leave: () => live?.close(), end: () => unwatchAsked(update) };
 }

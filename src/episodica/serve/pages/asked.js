@@ -25,6 +25,8 @@ export const answered = () => asked.items.filter(({ answer }) => answer);
 export const unknownItems = () =>
   asked.items.filter(({ answer, taught, thrown }) => answer?.unknown && !taught && !thrown);
 export const outdated = () => answered().filter(({ state }) => state !== model.now?.state);
+// What the server was asked about in vain, because it refused or did not answer.
+export const unanswered = () => (asked.working ? [] : asked.items.filter(({ answer, problem }) => !answer && !problem));
 
 // The less the likeliest class stands out, the more; what fits nothing most of all.
 export const doubt = ({ answer }) => (answer.unknown ? 1 : 0) + 1 - answer.probability;
@@ -48,12 +50,13 @@ export function addItem(file, answer = null) {
 
 let queue = Promise.resolve();
 export function ask(items) {
-  queue = queue.then(() => askNow(items)); // one after another, so that answers come in order
-  return queue;
+  const whole = queue.then(() => askNow(items)); // one after another, so that answers come in order
+  queue = whole.catch(() => {}); // what goes wrong with one is told by it, and does not stop the next
+  return whole;
 }
 
 export const askFiles = (files) => ask(files.map((file) => addItem(file)));
-export const askAgain = () => ask(outdated());
+export const askAgain = () => ask([...outdated(), ...unanswered()]);
 
 async function askNow(items) {
   asked.working = true;

@@ -24,7 +24,9 @@ export function large(item) {
   const beside = item.problem
     ? [note('error', el('b', {}, item.file.name), ` ${item.problem}`)]
     : !item.answer
-      ? [el('p', { class: 'hint' }, t('asking')), el('div', { class: 'bar waiting' }, el('span', {}))]
+      ? asked.working
+        ? [el('p', { class: 'hint' }, t('asking')), el('div', { class: 'bar waiting' }, el('span', {}))]
+        : [el('p', { class: 'hint' }, t('noAnswer'))]
       : [
           verdict(item.answer),
           taughtNote(item),

@@ -136,7 +136,8 @@ export function answerGrid() {
   }
 
   function card(item, shown) {
-    const now = JSON.stringify([item.answer, item.problem, item.taught, item.effect]);
+    const waits = !item.answer && asked.working;
+    const now = JSON.stringify([item.answer, item.problem, item.taught, item.effect, waits]);
     const before = kept.get(item);
     if (before && before[0] === now) {
       before[2].shown = shown;
@@ -151,7 +152,7 @@ export function answerGrid() {
     const below = problem
       ? [el('span', { class: 'bad' }, problem)]
       : !answer
-        ? [el('span', { class: 'hint' }, t('asking'))]
+        ? [el('span', { class: 'hint' }, t(waits ? 'asking' : 'noAnswer'))]
         : [
             el(
               'span',

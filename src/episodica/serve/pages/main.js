@@ -12,7 +12,7 @@ import { model, start, undo, watch } from './model.js';
 import { modelView } from './model_view.js';
 import { myName, setMyName } from './person.js';
 import { qualityView } from './quality.js';
-import { LANGUAGES, chooseLanguage, chosenLanguage, percent, t } from './strings.js';
+import { LANGUAGES, chooseLanguage, chosenLanguage, count, percent, t } from './strings.js';
 import { teachView } from './teach.js';
 import { unknownView } from './unknown.js';
 
@@ -77,7 +77,7 @@ function drawFrame() {
       ),
     ),
   );
-  const notices = model.lost ? [note('error', t('lost'))] : now?.notice && !now.new ? [note('doubt', now.notice)] : [];
+  const notices = model.lost ? [note('error', t('lost'))] : now?.drift?.moved ? [note('doubt', t('drifted', count(now.drift.images)))] : [];
   $('notices').replaceChildren(...notices);
 }
 

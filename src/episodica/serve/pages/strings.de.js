@@ -18,6 +18,7 @@ export const de = {
   settings: 'Einstellungen', yourName: 'Ihr Name', yourNameText: 'Der Verlauf zeigt ihn bei Ihren Änderungen.', language: 'Sprache', languageChosen: 'Die Seite ist jetzt deutsch.',
   close: 'Schließen', cancel: 'Abbrechen', done: 'Fertig', clear: 'Leeren', stop: 'Anhalten', all: 'Alle',
   lost: 'Der Server antwortet nicht. Die Seite macht von selbst weiter, sobald er wieder da ist.',
+  drifted: (n) => `Die letzten ${n} Bilder sind anders als die, an denen das Modell geprüft wurde: Sehen Sie sich die Antworten an, und lehren Sie es einige davon.`,
   noServer: 'Der Server hat nicht geantwortet. Läuft er, und sind die Bilder nicht zu groß?',
   pictures, classesShort: classes,
   class: 'Klasse', picturesHead: 'Bilder', right: 'Richtig', interval: '95-%-Intervall', askedAbout: 'Gefragt',
@@ -82,7 +83,7 @@ export const de = {
   setRight: (n, name, others) => `${n === 1 ? 'Das Bild kommt' : `${pictures(n)} kommen`} zu ${name}.${others ? ` ${others === 1 ? 'Eine andere Antwort hat' : `${others} andere Antworten haben`} sich geändert.` : ''}`,
   before: 'Das vorige', after: 'Das nächste', takeOutOfList: 'Aus der Liste nehmen', tookOut: (name) => `${name} wurde herausgenommen.`,
   showOnly: 'Nur zeigen', noPictures: 'Keine Bilder', order: 'Reihenfolge', order_came: 'Wie sie kamen', order_doubt: 'Zweifelhafte zuerst', order_class: 'Nach Klasse',
-  saveCsv: 'Als CSV sichern', showMore: 'Mehr zeigen', showAll: (n) => `Alle ${n} zeigen`, outdated: 'Das Modell hat sich seit diesen Antworten geändert.', askAgain: 'Noch einmal fragen',
+  saveCsv: 'Als CSV sichern', showMore: 'Mehr zeigen', showAll: (n) => `Alle ${n} zeigen`, outdated: 'Das Modell hat sich seit diesen Antworten geändert.', askAgain: 'Noch einmal fragen', noAnswer: 'noch keine Antwort',
 
   // what nothing fits
   unknownLead: 'Bilder, die zu keiner Klasse passen, nach Ähnlichkeit. Sie warten in diesem Tab, bis Sie sie benennen oder wegwerfen.',

@@ -17,6 +17,7 @@ export const en = {
   settings: 'Settings', yourName: 'Your name', yourNameText: 'The history shows it with your changes.', language: 'Language', languageChosen: 'The page is in English now.',
   close: 'Close', cancel: 'Cancel', done: 'Done', clear: 'Clear', stop: 'Stop', all: 'All',
   lost: 'The server does not answer. The page goes on by itself as soon as it is back.',
+  drifted: (n) => `The last ${n} pictures are unlike those that the model was tried on: look at its answers, and teach it some of them.`,
   noServer: 'The server did not answer. Is it running, and are the pictures not too large?',
   pictures, classesShort: classes,
   class: 'Class', picturesHead: 'Pictures', right: 'Right', interval: '95% interval', askedAbout: 'Asked about',
@@ -81,7 +82,7 @@ export const en = {
   setRight: (n, name, others) => `${n === 1 ? 'The picture joins' : `${pictures(n)} join`} ${name}.${others ? ` ${others === 1 ? 'One other answer' : `${others} other answers`} changed.` : ''}`,
   before: 'The one before', after: 'The next one', takeOutOfList: 'Take out of the list', tookOut: (name) => `${name} was taken out.`,
   showOnly: 'Show only', noPictures: 'No pictures', order: 'Order', order_came: 'As they came', order_doubt: 'Most doubtful first', order_class: 'By class',
-  saveCsv: 'Save as CSV', showMore: 'Show more', showAll: (n) => `Show all ${n}`, outdated: 'The model has changed since these answers.', askAgain: 'Ask again',
+  saveCsv: 'Save as CSV', showMore: 'Show more', showAll: (n) => `Show all ${n}`, outdated: 'The model has changed since these answers.', askAgain: 'Ask again', noAnswer: 'no answer yet',
 
   // what nothing fits
   unknownLead: 'Pictures that fit no class, grouped by likeness. They wait in this tab until you name them, or throw them away.',
