@@ -122,9 +122,18 @@ class RunConfig(Section):
 
     @property
     def seen_before(self) -> str | None:
-        """What is wrong with accuracy on unseen classes where the encoder was trained on them; else nothing."""
-        source, encoder = self.data.component.part_of, self.backbone.declared().trained_on  # type: ignore[attr-defined]
-        if source is None or source != encoder or not self.backbone.declared().pretrained:
+        """What is wrong with accuracy on unseen classes where the encoder was, or may have been, trained on them; else
+        nothing."""
+        source, encoder = self.data.component.part_of, self.backbone.declared()  # type: ignore[attr-defined]
+        if source is None or not encoder.pretrained:
+            return None
+        if encoder.trained_on is None:
+            return (
+                f"{self.data.name} is part of {source}, and what {encoder.origin} was trained on is not known here, "
+                f"where most have seen {source}: its classes may not be unseen, and then these numbers say nothing "
+                "about new ones"
+            )
+        if encoder.trained_on != source:
             return None
         return (
             f"{self.data.name} is part of {source}, on which {self.backbone.name} was trained: its classes are not "

@@ -50,6 +50,11 @@ class Hub(Backbone, name="hub"):
             self.blocks = nn.Sequential(Tower(transformers.AutoModel.from_config(config, trust_remote_code=False)))
 
     @property
+    def pretrained(self) -> bool:
+        """On what, no file of a model says in a way that could be relied on."""
+        return True
+
+    @property
     def origin(self) -> str:
         return f"Hugging Face, {self.model}"
 

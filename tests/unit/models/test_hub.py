@@ -128,6 +128,15 @@ def test_training_all_of_it_gives_every_used_weight_a_gradient(write):
     assert all(p.grad is not None for p in learner.backbone.parameters())
 
 
+def test_classes_that_it_may_have_seen_are_warned_of(write):
+    hub = {"name": "hub", "model": str(write("vit"))}
+    warning = resolve({"data": {"name": "mini_imagenet"}, "backbone": hub}).seen_before
+    assert warning is not None
+    assert "is not known here" in warning
+    assert "its classes may not be unseen" in warning
+    assert resolve({"data": {"name": "cub"}, "backbone": hub}).seen_before is None
+
+
 def test_a_model_that_is_not_there_is_named_with_the_command_that_gets_it():
     with pytest.raises(InputError, match=r"^nobody/nothing is neither .*: get it with `hf download nobody/nothing`$"):
         Hub(model="nobody/nothing")
