@@ -86,3 +86,15 @@ def test_bash_completes() -> None:
         [bash, "-c", ask], env={**os.environ, "PATH": path}, capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["eiml", "erd"]
+
+
+def test_fish_completes() -> None:
+    fish = shutil.which("fish")
+    if fish is None:
+        pytest.skip("there is no fish")
+    ask = 'episodica completion fish | source; complete -C "episodica run --method.name e"'
+    path = f"{SCRIPT.parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        [fish, "-c", ask], env={**os.environ, "PATH": path}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["eiml", "erd"]

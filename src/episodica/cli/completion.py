@@ -22,16 +22,24 @@ complete -o default -F _episodica episodica
 _episodica() {
     local -a found
     found=("${(@f)$(episodica completion answer -- "${(@)words[2,CURRENT]}" 2>/dev/null)}")
-    if [[ -n "${found[*]}" ]]; then compadd -- "${found[@]}"; else _files; fi
+    if [[ -z "${found[*]}" ]]; then _files
+    elif [[ ${found[1]} == *= ]]; then compadd -S '' -- "${found[@]}"
+    else compadd -- "${found[@]}"
+    fi
 }
 if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _episodica "$@"; else compdef _episodica episodica; fi
 """,
     "fish": """\
 function __episodica
     set -l words (commandline -opc)[2..] (commandline -ct)
-    episodica completion answer -- $words 2>/dev/null
+    set -l found (episodica completion answer -- $words 2>/dev/null)
+    if count $found >/dev/null
+        printf '%s\\n' $found
+    else
+        __fish_complete_path $words[-1]
+    end
 end
-complete -c episodica -a '(__episodica)'
+complete -c episodica -f -a '(__episodica)'
 """,
 }
 

@@ -288,7 +288,7 @@ def application(
 
     @app.get("/export/onnx.zip", response_class=StreamingResponse, responses={**ZIP, **possible(409, 422, 503)})
     async def export_as_onnx() -> StreamingResponse:
-        """Encoder and few-shot classifier of a trained model as ONNX."""
+        """The model as ONNX, for other programs."""
         if not folder.exists:
             raise Refusal(HTTPStatus.CONFLICT, "there is nothing to export before the first class")
         with worker.heavy():
