@@ -13,6 +13,7 @@ Open = Callable[..., Page]
 
 def test_many_answers_are_filtered_sorted_saved_and_set_right(open_page: Open, url: str, tmp_path: Path) -> None:
     page = open_page(f"{url}#/ask", pardoned="422")  # a file that is no image is refused
+    expect(page.locator(".sources .main")).to_have_text("Choose pictures")
     bring(page, [*pictures("apple", range(8, 11)), *pictures("fish", range(8, 10)), picture("cup", 3), TEXT])
     expect(page.locator(".answer")).to_have_count(7)
     expect(page.locator(".answer .bad")).to_contain_text("not an image")
@@ -41,14 +42,24 @@ def test_many_answers_are_filtered_sorted_saved_and_set_right(open_page: Open, u
     expect(page.locator("dialog .good")).to_have_text("It is a picture of fish now.")
     expect(page.locator("dialog .effect b")).to_contain_text("fish")
     page.locator("dialog .nearest img").evaluate("image => image.decode()")  # of a picture that is gone after the undo
+    expect(toast(page)).to_contain_text("The picture joins fish.")
+    toast(page).get_by_role("button", name="Undo").click()  # over the dialog, which lies over all else
+    expect(page.locator("dialog .good")).to_have_count(0)
+    expect(page.locator("dialog .effect")).to_have_count(0)
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Escape")
-    expect(page.locator(".taught")).to_have_text("taught as fish")
-    expect(toast(page)).to_contain_text("The picture joins fish.")
-    toast(page).get_by_role("button", name="Undo").click()
-    expect(page.locator(".note", has_text="The model has changed")).to_be_visible()
-    page.get_by_role("button", name="Ask again").click()
+    expect(toast(page)).to_contain_text("undid a change of fish")  # which the dialog has not taken with it
+    expect(page.locator(".taught")).to_have_count(0)
     expect(page.get_by_role("button", name="fish 2", exact=True)).to_be_visible()
+    expect(page.locator(".note", has_text="The model has changed")).to_have_count(0)
+
+    page.locator(".answer").first.click()
+    page.locator("dialog .score", has_text="fish").click()
+    expect(page.locator("dialog .good")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator(".taught")).to_have_text("taught as fish")
+    page.click("#undo")
+    expect(page.locator(".taught")).to_have_count(0)
 
 
 def test_what_the_server_did_not_answer_is_asked_again(open_page: Open, url: str) -> None:

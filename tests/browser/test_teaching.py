@@ -44,8 +44,10 @@ def test_from_nothing_to_an_answer(open_page: Open, new_url: str, tmp_path: Path
         ["notes.txt is not a picture", "again.png is the same picture as sun-1.png"]
     )
     page.get_by_role("button", name="Take out sun-4.png").click()
+    expect(page.locator("#said")).to_have_text("4 pictures ready to be taught.")
     page.get_by_role("button", name="Teach it 4 pictures").click()
     expect(toast(page)).to_contain_text("It knows sun now, from 4 pictures.")
+    expect(page.locator("#said")).to_be_empty()
     expect(page.locator(".class")).to_contain_text(["sun"])
     expect(page.locator(".class img").first).to_have_js_property("complete", True)
 
@@ -75,6 +77,9 @@ def test_from_nothing_to_an_answer(open_page: Open, new_url: str, tmp_path: Path
     go(page, "history")
     expect(page.locator(".changes p")).to_have_count(4)
     expect(page.locator(".changes p").nth(1)).to_contain_text("(undone)")
+    expect(page.locator(".changes p").nth(1)).to_contain_text("added 1 picture to sun")
+    expect(page.locator(".changes p").nth(2)).to_have_text("new classes boat, cup, 8 pictures")
+    expect(page.locator(".changes p").nth(3)).to_have_text("new class sun, 4 pictures")
     expect(page.locator(".changes small").first).to_have_text("on this computer")
     page.get_by_role("button", name="Back to before this").last.click()
     page.get_by_role("button", name="Undo 2 changes").click()

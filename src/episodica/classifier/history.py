@@ -44,6 +44,12 @@ class Draft(NamedTuple):
     images: int = 0
     who: str = COMMAND
     batch: str | None = None  # changes of one batch, one after another, are one line
+    new: tuple[str, ...] = ()  # those of the classes that were not known before
+
+    def after(self, state: ModelState | None) -> "Draft":
+        """With the classes that this state did not know."""
+        known = state.record.names if state else ()
+        return self._replace(new=tuple(name for name in self.classes if name not in known))
 
 
 class Back(Section):
@@ -59,6 +65,8 @@ class Change(Section):
     number: int
     what: What
     classes: tuple[str, ...] = ()
+    new: tuple[str, ...] = ()
+    """those of the classes that came with it"""
     into: str | None = None
     images: int = 0
     who: str
@@ -144,7 +152,7 @@ class HistoryFiles:
         A change of the same batch as the last one becomes part of its line.
         """
         if not isinstance(before, ExactState) or not isinstance(after, ExactState):
-            return with_line(lines, draft, before.id if before else None, after.id)
+            return with_line(lines, draft.after(before), before.id if before else None, after.id)
         start, since, earlier = before, before.id, _same_batch(lines, draft)
         if earlier:
             start, since, lines = self.before(earlier, before, encoders), earlier.before, lines[:-1]
@@ -156,7 +164,7 @@ class HistoryFiles:
             images=tuple(sorted({digest for stored in differ for digest in stored.images})),
             encoders=tuple(start.encoder_digests - after.encoder_digests),
         )
-        return with_line(lines, draft, since, after.id, back)
+        return with_line(lines, draft.after(start), since, after.id, back)
 
     def keep_only(self, digest: str | None, changes: Changes) -> None:
         """Remove other files; what has no name of ours stays."""

@@ -159,6 +159,7 @@ def change_info(change: Change) -> ChangeInfo:
         number=change.number,
         what=change.what,
         classes=list(change.classes),
+        new=list(change.new),
         into=change.into,
         images=change.images,
         who=change.who,

@@ -150,6 +150,8 @@ class ChangeInfo(Answered):
     number: int
     what: str
     classes: list[str]
+    new: list[str]
+    """those of the classes that came with it"""
     into: str | None
     """the class that images or classes went to"""
     images: int

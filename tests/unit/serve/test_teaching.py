@@ -33,7 +33,7 @@ def test_from_nothing_to_a_model(tmp_path: Path, decoder: DecodingProcess) -> No
     assert not (tmp_path / "birds" / "model.json").exists()
     added = pupil.add("ibis", *pictures("ibis", 3))
     assert [file["status"] for file in added["files"]] == ["taken"] * 3
-    assert (added["change"]["what"], added["change"]["images"]) == ("add", 3)
+    assert (added["change"]["what"], added["change"]["images"], added["change"]["new"]) == ("add", 3, ["ibis"])
     assert [pupil.get(f"/images/{file['digest']}").status_code for file in added["files"]] == [200] * 3
     model = pupil.model
     assert (model["new"], model["notice"], model["undo"]) == (False, None, added["change"]["number"])
@@ -49,6 +49,7 @@ def test_each_file_has_a_result_of_its_own(pupil: Pupil) -> None:
     found = pupil.add("ibis", files=files)
     assert [file["status"] for file in found["files"]] == ["taken", "duplicate", "duplicate", "duplicate", "bad"]
     assert [file["duplicate_of"] for file in found["files"]] == [None, "ibis", "ibis", "heron", None]
+    assert (found["change"]["classes"], found["change"]["new"]) == (["ibis"], [])
     assert found["files"][4]["why"].startswith("b.png")
     assert pupil.get(f"/images/{found['files'][0]['digest']}").status_code == 200
     small = pupil.get(f"/images/{found['files'][0]['digest']}?side=16")

@@ -26,14 +26,10 @@ export function askView() {
     words: t('dropToAsk'),
     take: (found) => askFiles(found.map(({ file }) => file)),
     camera: false,
+    main: true,
   });
   const cameraHolder = el('div', {});
-  const look = el(
-    'button',
-    { type: 'button', class: 'main', onclick: () => openCamera() },
-    icon('camera'),
-    t('liveCamera'),
-  );
+  const look = el('button', { type: 'button', onclick: () => openCamera() }, icon('camera'), t('liveCamera'));
   if (hasCamera()) from.node.querySelector('.row').append(look);
   const grid = answerGrid();
   const results = el('div', { class: 'stack' });

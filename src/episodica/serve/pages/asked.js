@@ -1,7 +1,7 @@
 // The pictures that were asked about, with their answers. They wait in this browser; the server keeps none of them.
 
 import { addImages, classify } from './api.js';
-import { changed, limits, model } from './model.js';
+import { changed, limits, model, watchUndone } from './model.js';
 import { t } from './strings.js';
 
 export const asked = { items: [], working: false, problem: null };
@@ -69,7 +69,8 @@ async function askNow(items) {
       {
         limits: limits(),
         onAnswer: (i, answer) => {
-          Object.assign(items[i], { answer, state, problem: null });
+          const late = state !== model.now.state && items[i].state === model.now.state; // it has a newer answer
+          if (!late) Object.assign(items[i], { answer, state, problem: null });
           tell();
         },
         onProblem: (i, problem) => {
@@ -96,6 +97,7 @@ export function take(item) {
 export function clearAsked() {
   while (asked.items.length) URL.revokeObjectURL(asked.items.pop().url);
   asked.problem = null;
+  lessons.splice(0);
   tell();
 }
 
@@ -109,9 +111,23 @@ export function takeBack(items) {
   tell();
 }
 
+const lessons = []; // what was taught here, the newest last: the number of the change, and all pictures as they were before it
+
+watchUndone((undone) => {
+  const first = lessons.findIndex(({ number }) => undone.has(number)); // those after it are undone, too
+  if (first < 0) return;
+  for (const [item, was] of lessons[first].before) Object.assign(item, was);
+  lessons.splice(first);
+  tell();
+});
+
 // Sets answers right: the pictures join the class, and what that changes in the other answers is shown with them.
 export async function teachItems(items, name, what = 'correct') {
   const ids = answered().map(({ answer }) => answer.asked);
+  const before = asked.items.map((item) => {
+    const { answer, state, effect, taught } = item;
+    return [item, { answer, state, effect, taught }];
+  });
   const batch = `${Date.now()}-${Math.random().toString(36).slice(2)}`;
   const result = await addImages({
     name,
@@ -134,6 +150,7 @@ export async function teachItems(items, name, what = 'correct') {
   }
   const others = moved.filter((item) => !items.includes(item)).length;
   await changed(result, t('setRight', items.length, name, others));
+  if (result.change) lessons.push({ number: result.change.number, before });
   await ask([...new Set([...items, ...moved])].filter(({ answer }) => answer));
   return result;
 }

@@ -18,8 +18,8 @@ const KINDS = new Set([
   'replace',
 ]);
 
-export function changeSentence({ what, classes, into, images }) {
-  return KINDS.has(what) ? t(`did_${what}`, classes, into, images) : what;
+export function changeSentence({ what, classes, into, images, new: fresh }) {
+  return KINDS.has(what) ? t(`did_${what}`, classes, into, images, fresh) : what;
 }
 
 const HERE = new Set(['127.0.0.1', '::1', 'localhost']);

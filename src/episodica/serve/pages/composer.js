@@ -15,6 +15,7 @@ let drafted = 0;
 // `fixed` is the name of the class where pictures of one class alone are wanted.
 export function composer({ fixed = null, words = t('dropToTeach'), onDone = () => {} } = {}) {
   const drafts = [];
+  let ready = 0; // pictures, as was said last
   const holder = el('ol', { class: 'drafts' });
   const results = el('div', { class: 'stack tight' });
   const teach = el('button', { class: 'main' }, icon('teach'), el('span', {}));
@@ -107,12 +108,6 @@ export function composer({ fixed = null, words = t('dropToTeach'), onDone = () =
     if (beside.length) results.replaceChildren(...leftOut(beside.map(({ name }) => ({ name, why: t('badBeside') }))));
     const most = drafts.find((draft) => !draft.name) || null;
     if (most && most.tray.items.length && document.activeElement === document.body) most.field.focus();
-    say(
-      t(
-        'picturesReady',
-        drafts.reduce((sum, { tray }) => sum + tray.items.length, 0),
-      ),
-    );
   }
 
   function update() {
@@ -120,6 +115,10 @@ export function composer({ fixed = null, words = t('dropToTeach'), onDone = () =
     const pictures = full.reduce((sum, { tray }) => sum + tray.items.length, 0);
     const some = pictures > 0 || drafts.some(({ tray }) => tray.left.length || tray.busy);
     teach.lastChild.textContent = full.length > 1 ? t('teachSeveral', full.length, pictures) : t('teachOne', pictures);
+    if (pictures !== ready && !drafts.some(({ tray }) => tray.busy)) {
+      ready = pictures;
+      say(pictures ? t('picturesReady', pictures) : '');
+    }
     foot.hidden = !some && fixed !== null;
     clear.hidden = !some;
     for (const { said, name } of drafts)

@@ -3,6 +3,7 @@
 import { el } from './dom.js';
 import { thumbnail } from './api.js';
 import { icon } from './icons.js';
+import { raiseMessages } from './messages.js';
 import { limits, model } from './model.js';
 import { t } from './strings.js';
 
@@ -24,6 +25,7 @@ export function openDialog(content, properties = {}) {
     heading.id = `dialog-${(opened += 1)}`;
     dialog.setAttribute('aria-labelledby', heading.id);
     dialog.addEventListener('close', () => {
+      raiseMessages(); // out of it, before it goes
       dialog.remove();
       done(value);
     });
@@ -32,6 +34,7 @@ export function openDialog(content, properties = {}) {
     });
     document.body.append(dialog);
     dialog.showModal();
+    raiseMessages();
   });
 }
 

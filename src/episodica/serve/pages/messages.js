@@ -11,6 +11,12 @@ export function say(text) {
   setText($('said'), text);
 }
 
+// Messages lie over everything, and what lies below an open dialog can be neither seen well nor pressed: so into the topmost one.
+export function raiseMessages() {
+  const over = [...document.querySelectorAll('dialog[open]')].at(-1) ?? document.body;
+  if ($('toasts').parentNode !== over) over.append($('toasts'), $('said'));
+}
+
 export function toast(text, { label = null, act = null, kind = 'plain' } = {}) {
   const close = () => {
     clearTimeout(timer);

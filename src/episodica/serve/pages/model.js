@@ -9,10 +9,12 @@ const EVERY = 2000; // milliseconds between two looks
 
 export const model = { now: null, lost: false };
 const watchers = new Set();
+const undoneWatchers = new Set();
 let ours = new Set(); // numbers of changes that were made here
 let newest = 0; // number of the last change that this page knows of
 
 export const watch = (watcher) => watchers.add(watcher);
+export const watchUndone = (watcher) => undoneWatchers.add(watcher); // gets the numbers of all changes that were undone
 export const limits = () => model.now.limits;
 export const can = (what) => Boolean(model.now?.can[what]);
 export const classNames = () => (model.now ? model.now.classes.map(({ name }) => name) : []);
@@ -37,11 +39,13 @@ export async function refresh() {
   model.lost = false;
   if (read) model.now = read;
   if (read || back) tellAll();
-  if (read && before && read.state !== before.state) await tellOthersChanges();
+  if (read && before && read.state !== before.state) await followHistory();
 }
 
-async function tellOthersChanges() {
+async function followHistory() {
   const { changes } = await api.readHistory();
+  const undone = new Set(changes.filter((change) => change.undone).map(({ number }) => number));
+  undoneWatchers.forEach((watcher) => watcher(undone));
   const fresh = changes.filter(({ number }) => number > newest && !ours.has(number));
   newest = Math.max(newest, ...changes.map(({ number }) => number));
   if (fresh.length)

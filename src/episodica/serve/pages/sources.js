@@ -18,13 +18,13 @@ const chooser = (words, sign, properties, take, kind = '') => {
   return el('label', { class: `button ${kind}` }, input, icon(sign), words);
 };
 
-// `take(found)` gets { file, folders } of what came. `live` is a panel that uses the camera by itself.
-export function sources({ words, take, folders = true, camera = true }) {
+// `take(found)` gets { file, folders } of what came. `main`: nothing on the page is pressed more often than the dialogue's button.
+export function sources({ words, take, folders = true, camera = true, main = false }) {
   const panel = camera && hasCamera() ? recorder((file) => take([{ file, folders: [] }])) : null;
   const buttons = el(
     'div',
     { class: 'row' },
-    chooser(t('choosePictures'), 'picture', { accept: 'image/*,.heic,.heif,.tif,.tiff' }, take),
+    chooser(t('choosePictures'), 'picture', { accept: 'image/*,.heic,.heif,.tif,.tiff' }, take, main ? 'main' : ''),
     folders ? chooser(t('chooseFolder'), 'folder', { webkitdirectory: true }, take, 'folders') : null,
     panel?.toggle ?? null,
     camera && !hasCamera()

@@ -117,7 +117,7 @@ export const de = {
   backTitle: 'Zurückgehen?', backText: (n) => `Die letzten ${n} Änderungen werden nacheinander rückgängig gemacht.`, backYes: (n) => `${n} Änderungen rückgängig machen`,
   otherChange: (who, what) => `${who}: ${what}`, otherChanges: (n) => `Anderswo wurden ${n} Änderungen gemacht.`,
   did_learn: (names, into, n) => `${named(names)} gelernt${n ? `, ${pictures(n)}` : ''}`,
-  did_add: (names, into, n) => `${pictures(n)} zu ${named(names)} hinzugefügt`,
+  did_add: (names, into, n, fresh) => (fresh.length && fresh.length === names.length ? `neue ${fresh.length === 1 ? 'Klasse' : 'Klassen'} ${named(fresh)}, ${pictures(n)}` : `${pictures(n)} zu ${named(names)} hinzugefügt${fresh.length ? ` (neu: ${named(fresh)})` : ''}`),
   did_correct: (names, into, n) => `richtiggestellt: ${n === 1 ? 'ein Bild' : pictures(n)} von ${named(into ? [into] : names)}`,
   did_move: (names, into, n) => `${pictures(n)} zu ${into ?? named(names)} gelegt`,
   did_remove: (names, into, n) => `${pictures(n)} aus ${named(names)} herausgenommen`,

@@ -116,7 +116,7 @@ export const en = {
   backTitle: 'Go back?', backText: (n) => `The last ${n} changes are undone, one after another.`, backYes: (n) => `Undo ${n} changes`,
   otherChange: (who, what) => `${who}: ${what}`, otherChanges: (n) => `${n} changes were made elsewhere.`,
   did_learn: (names, into, n) => `learned ${named(names)}${n ? `, ${pictures(n)}` : ''}`,
-  did_add: (names, into, n) => `added ${pictures(n)} to ${named(names)}`,
+  did_add: (names, into, n, fresh) => (fresh.length && fresh.length === names.length ? `new ${fresh.length === 1 ? 'class' : 'classes'} ${named(fresh)}, ${pictures(n)}` : `added ${pictures(n)} to ${named(names)}${fresh.length ? ` (new: ${named(fresh)})` : ''}`),
   did_correct: (names, into, n) => `set right: ${n === 1 ? 'a picture' : pictures(n)} of ${named(into ? [into] : names)}`,
   did_move: (names, into, n) => `put ${pictures(n)} into ${into ?? named(names)}`,
   did_remove: (names, into, n) => `took ${pictures(n)} out of ${named(names)}`,
