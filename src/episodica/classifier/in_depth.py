@@ -16,6 +16,8 @@ from episodica.engine.device import computing
 from episodica.engine.trainer import OnEvent
 from episodica.errors import InputError, Interrupted
 
+LEFT_OUT = "the adapter that the model had is left out again"
+
 
 def learn_in_depth(
     folder: ModelFolder, on_event: OnEvent, stop: Callable[[], bool] = lambda: False, who: str = COMMAND
@@ -30,6 +32,8 @@ def learn_in_depth(
         state = adapting(folder, state, {}, "auto", on_event, stop)
         if stop():
             raise Interrupted
+        if before.has_adapter and not state.has_adapter:
+            on_event({"event": "notice", "text": LEFT_OUT})
         if state.record.encoder == before.record.encoder:
             return before
         return folder.commit(state, Draft("adapt", who=who))

@@ -28,7 +28,7 @@ class Jobs:
         self._lock, self._stop = Lock(), Event()
         self._info: JobInfo | None = None
         self._thread: Thread | None = None
-        self._began = 0.0  # the stage
+        self._began, self._first = 0.0, 0  # the stage: when, and what was done of it when it was first heard of
 
     @property
     def info(self) -> JobInfo | None:
@@ -92,9 +92,9 @@ class Jobs:
     def _at(self, stage: str, done: int, total: int | None) -> None:
         assert self._info is not None
         if stage != self._info.stage or done < self._info.done:
-            self._began = time.monotonic()
-        spent = time.monotonic() - self._began
-        left = spent / done * (total - done) if total and done else None
+            self._began, self._first = time.monotonic(), done
+        spent, gained = time.monotonic() - self._began, done - self._first
+        left = spent / gained * (total - done) if total and gained else None
         self._set(stage=stage, done=done, total=total, seconds_left=left)
 
     def _set(self, **fields: Any) -> None:

@@ -15,6 +15,7 @@ from episodica.classifier.adapter import PointAdapter, unfit
 from episodica.classifier.exact_adapt import adapt
 from episodica.classifier.exact_state import ExactState
 from episodica.classifier.few_shot import FewShotClassifier
+from episodica.classifier.in_depth import LEFT_OUT, learn_in_depth
 from episodica.classifier.learn import learn
 from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.options import LearnOptions
@@ -200,6 +201,25 @@ def test_yes_trains_an_adapter_and_goes_on_with_every_call(tmp_path):
     assert state.files() == never.files()
     assert state.history[-1].measured == never.history[-1].measured
     assert not (tmp_path / "model" / "work").exists()
+
+
+def test_in_depth_looks_again_at_what_is_kept_and_says_what_it_leaves_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(adapter_training, "STEPS", 4)
+    folder, said, who = ModelFolder(tmp_path / "model"), [], "Anna"
+    teach(folder, NAMES, said, adapt="yes", keep=PER_CLASS)
+
+    def on_event(event):
+        said.append(event["text"]) if event["event"] == "notice" else None
+
+    state = learn_in_depth(folder, on_event, who=who)
+    assert isinstance(state, ExactState)
+    assert state.record.encoder.depths == 2  # it is blind in the last block alone
+    assert "; kept." in said[0]
+    assert (said[-1] == LEFT_OUT) == (not state.has_adapter)
+    assert [(line.what, line.who) for line in folder.changes()][-1] == ("adapt", who)
+    assert folder.undo().record.encoder.depths == 1  # type: ignore[attr-defined]
+    with pytest.raises(Interrupted):
+        learn_in_depth(folder, on_event, lambda: True)
 
 
 def test_a_training_that_is_stopped_leaves_the_model_as_it_was(tmp_path):

@@ -264,6 +264,7 @@ def test_a_job_is_followed_and_stopped_while_questions_are_answered(
 
     def train(on_event: Any, stop: Callable[[], bool], who: str) -> Any:
         with folder.writing():
+            on_event({"event": "session", "steps": 10})
             on_event({"event": "step", "step": 3, "steps": 10})
             while not stop():
                 time.sleep(0.001)
@@ -277,9 +278,10 @@ def test_a_job_is_followed_and_stopped_while_questions_are_answered(
     etag = pupil.get("/model").headers["etag"]
     assert pupil.order("/job", status=202)["job"]["state"] == "running"
     pupil.order("/job", status=409)
-    while (job := pupil.get("/job").json()["job"])["total"] is None:
+    while not (job := pupil.get("/job").json()["job"])["done"]:
         time.sleep(0.001)
     assert (job["stage"], job["done"], job["total"]) == ("learning", 3, 10)
+    assert job["seconds_left"] >= 0
     assert pupil.get("/model", headers={"if-none-match": etag}).status_code == 200
     assert pupil.classified(pictures("ibis")[0])[0]["class"] == "ibis"
     pupil.add("gull", *pictures("gull two", 1), status=409)
