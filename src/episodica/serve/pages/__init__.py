@@ -6,7 +6,7 @@
 - composer, tray, sources, intake, examine, camera: pictures on their way in
 - answer, correct, grid, live, csv: answers
 - matrix, curve, map, chart_parts: charts
-- dialogs, messages, changes, icons, person: small things that views share
+- section, dialogs, messages, changes, icons, person: small things that views share
 """
 
 from pathlib import Path

@@ -10,10 +10,10 @@ import { livePanel } from './live.js';
 import { note, working } from './messages.js';
 import { model } from './model.js';
 import { sources } from './sources.js';
+import { leading, section } from './section.js';
 import { t } from './strings.js';
 
 export function askView() {
-  const lead = el('p', { class: 'lead' }, t('askLead'));
   const empty = el(
     'div',
     { class: 'card welcome', hidden: true },
@@ -34,13 +34,7 @@ export function askView() {
   const grid = answerGrid();
   const results = el('div', { class: 'stack' });
   const body = el('div', { class: 'stack' }, from.node, cameraHolder, results);
-  const node = el(
-    'section',
-    { 'aria-labelledby': 'title' },
-    el('header', {}, el('h1', { id: 'title', tabindex: -1 }, t('view_ask')), lead),
-    empty,
-    body,
-  );
+  const node = section(t('view_ask'), leading(t('askLead')), empty, body);
   let live = null;
   let drawn = null;
 

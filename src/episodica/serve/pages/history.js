@@ -7,21 +7,12 @@ import { el } from './dom.js';
 import { icon } from './icons.js';
 import { note, working } from './messages.js';
 import { changed, model } from './model.js';
+import { leading, section } from './section.js';
 import { clock, day, t } from './strings.js';
 
 export function historyView() {
   const body = el('div', { class: 'stack' });
-  const node = el(
-    'section',
-    { 'aria-labelledby': 'title' },
-    el(
-      'header',
-      {},
-      el('h1', { id: 'title', tabindex: -1 }, t('view_history')),
-      el('p', { class: 'lead' }, t('historyLead')),
-    ),
-    body,
-  );
+  const node = section(t('view_history'), leading(t('historyLead')), body);
   let shown = null;
 
   async function update() {

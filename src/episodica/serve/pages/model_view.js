@@ -5,6 +5,7 @@ import { el } from './dom.js';
 import { icon } from './icons.js';
 import { note, working } from './messages.js';
 import { can, changed, model, refresh } from './model.js';
+import { section } from './section.js';
 import { count, percent, span, t } from './strings.js';
 
 export function modelView() {
@@ -21,10 +22,9 @@ export function modelView() {
   });
   const part = (title, text, ...inside) =>
     el('div', { class: 'card' }, el('h2', {}, title), el('p', { class: 'hint' }, text), ...inside);
-  const node = el(
-    'section',
-    { 'aria-labelledby': 'title' },
-    el('header', {}, el('h1', { id: 'title', tabindex: -1 }, t('view_model'))),
+  const node = section(
+    t('view_model'),
+    null,
     el(
       'div',
       { class: 'stack halves' },

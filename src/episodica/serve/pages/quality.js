@@ -8,23 +8,14 @@ import { imageMap } from './map.js';
 import { confusionMatrix } from './matrix.js';
 import { note } from './messages.js';
 import { can, knownClass, model } from './model.js';
+import { leading, section } from './section.js';
 import { count, percent, t } from './strings.js';
 
 const SHOWN = 6; // mixed-up pairs, and classes that need more
 
 export function qualityView() {
   const body = el('div', { class: 'stack' });
-  const node = el(
-    'section',
-    { 'aria-labelledby': 'title' },
-    el(
-      'header',
-      {},
-      el('h1', { id: 'title', tabindex: -1 }, t('view_quality')),
-      el('p', { class: 'lead' }, t('qualityLead')),
-    ),
-    body,
-  );
+  const node = section(t('view_quality'), leading(t('qualityLead')), body);
   let shown = null;
 
   async function update() {

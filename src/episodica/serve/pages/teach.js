@@ -5,6 +5,7 @@ import { composer } from './composer.js';
 import { el } from './dom.js';
 import { can, model } from './model.js';
 import { note } from './messages.js';
+import { section } from './section.js';
 import { percent, t } from './strings.js';
 
 const MANY = 12; // classes from which on there is a field to find one
@@ -21,10 +22,9 @@ export function teachView() {
   const known = el('ul', { class: 'classes' });
   const title = el('h2', {});
   const teaching = el('div', { class: 'card first' }, el('h2', {}, t('newClass')), composing.node);
-  const node = el(
-    'section',
-    { 'aria-labelledby': 'title' },
-    el('header', {}, el('h1', { id: 'title', tabindex: -1 }, t('view_teach')), lead),
+  const node = section(
+    t('view_teach'),
+    lead,
     el(
       'div',
       { class: 'stack' },

@@ -6,6 +6,7 @@ import { el } from './dom.js';
 import { icon } from './icons.js';
 import { note, toast, working } from './messages.js';
 import { classNames, knownClass, limits, model } from './model.js';
+import { leading, section } from './section.js';
 import { t } from './strings.js';
 
 const MOST = 2000; // pictures of a request
@@ -14,18 +15,7 @@ const AT_FIRST = 12; // pictures of a group
 export function unknownView() {
   const body = el('div', { class: 'stack' });
   const suggestions = el('datalist', { id: 'known-names' });
-  const node = el(
-    'section',
-    { 'aria-labelledby': 'title' },
-    el(
-      'header',
-      {},
-      el('h1', { id: 'title', tabindex: -1 }, t('view_unknown')),
-      el('p', { class: 'lead' }, t('unknownLead')),
-    ),
-    body,
-    suggestions,
-  );
+  const node = section(t('view_unknown'), leading(t('unknownLead')), body, suggestions);
   let shown = null; // what the groups were made of
   let asking = false;
 
