@@ -88,7 +88,7 @@ def calibrated(statistics: Statistics, whitening: Whitening, means: np.ndarray) 
     known = statistics.total
     counts = known.counts.astype(np.float32)
     xm, xx, mm = left_out_products(whitening(asked), labels, means, counts, whitening.weight / known.spread)
-    total = float(xx.mean())  # an image is the centre of its class and noise; another one shares the centre alone
+    total = max(float(xx.mean()), TINY)  # of its class's centre, which another image shares, and of noise
     signal = max(float(np.take_along_axis(xm, labels[:, None], 1).mean()), FAINTEST * total)
     found = Calibration(signal, max(total - signal, FAINTEST * total))
     own = one_hot(labels, len(counts))

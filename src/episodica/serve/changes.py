@@ -182,7 +182,7 @@ def _edited(
 def same_space(state: ModelState, now: Snapshot) -> ExactState:
     """The state to change, if points that were computed for `now` mean the same there."""
     assert isinstance(now.state, ExactState)
-    if not isinstance(state, ExactState) or state.record.encoder != now.state.record.encoder:
+    if not isinstance(state, ExactState) or state.record.encoder.bare != now.state.record.encoder.bare:
         raise Outdated("the model sees images in another way by now: send them again")
     return state
 

@@ -246,3 +246,11 @@ def test_copies_of_one_image_have_no_spread():
     model = ExactClassifier.fitted(Statistics.of({"a": image.repeat(3, 0), "b": clusters({"b": 1})["b"]}, WIDTH))
     assert model.probabilities(image).argmax() == 0
     assert np.isfinite(model.probabilities(image)).all()
+
+
+def test_images_that_are_nothing_give_finite_answers():
+    """A model from elsewhere may hold anything; an answer to it may be wrong, but is one."""
+    nothing = np.zeros((3, WIDTH), np.int16)
+    model = ExactClassifier.fitted(Statistics.of({"a": nothing, "b": nothing[:2]}, WIDTH))
+    assert np.isfinite(model.probabilities(nothing)).all()
+    assert np.isfinite(model.strangeness(nothing)).all()

@@ -30,9 +30,18 @@ const $ = (id) => document.getElementById(id);
 const made = new Map(); // views by name; a view of a class is made anew
 let shown = null; // { name, argument, view }
 
+/** The text of an address that anybody may have written. */
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return null;
+  }
+}
+
 function wanted() {
   const [, name, argument] = /^#\/(\w+)(?:\/(.*))?$/.exec(location.hash) || [];
-  if (name in VIEWS) return { name, argument: argument ? decodeURIComponent(argument) : null };
+  if (Object.hasOwn(VIEWS, name ?? '')) return { name, argument: argument ? decoded(argument) : null };
   return { name: model.now.classes.length ? 'ask' : 'teach', argument: null };
 }
 
