@@ -103,6 +103,9 @@ class ExactState(ModelState):
     @cached_property
     def kept(self) -> Mapping[str, np.ndarray] | None:
         """The point of each image that is kept, by its digest; states of earlier versions do not say."""
+        return self._read_kept()
+
+    def _read_kept(self) -> Mapping[str, np.ndarray] | None:
         rows = self._arrays.get(KEPT)
         if rows is None:
             return None
@@ -158,7 +161,7 @@ class ExactState(ModelState):
             raise ValueError("weights are not finite numbers")
         if vector.shape != (self.statistics.width,):
             raise ValueError(f"classes of {self.statistics.width} numbers, images of {list(vector.shape)}")
-        assert self.kept is None or len(self.kept) >= 0  # reads it: rows of a stranger's file may lead anywhere
+        self._read_kept()  # rows of a stranger's file may lead anywhere
         return found
 
     def remembering(
