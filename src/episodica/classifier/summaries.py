@@ -38,8 +38,8 @@ def ability(state: ModelState) -> Iterator[str]:
         )
     if last.unknown_auroc is not None:
         yield (
-            "Of one image of an unknown class and one of a known class, it finds the unknown one stranger in "
-            f"{percent(last.unknown_auroc)} of all pairs (chance: 50 %)."
+            "Shown an image of a known class and one of an unknown class, it tells which is which in "
+            f"{percent(last.unknown_auroc)} of cases (guessing: 50 %)."
         )
 
 

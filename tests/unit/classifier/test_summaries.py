@@ -34,6 +34,9 @@ def test_a_fall_is_said_and_nothing_beside_it_denies_it() -> None:
     text = sentences(step(0.84, 40, 10), step(0.59, 100, 30))
     assert "Accuracy on 100 held-out images, among all 30 classes: 59.0 % (95 % interval: 49.2 % to 68.1 %)." in text
     assert "After the call before, it was 84.0 %, among all 10 classes." in text
+    assert (
+        "known class and one of an unknown class, it tells which is which in 79.6 % of cases (guessing: 50 %)." in text
+    )
     assert "lost" not in text
     assert "96.7" not in text
 
