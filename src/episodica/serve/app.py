@@ -6,10 +6,9 @@ from contextlib import asynccontextmanager
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path as FilePath
-from tempfile import TemporaryDirectory
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import FastAPI, File, Form, Header, Path, Query, Request, Response, UploadFile
+from fastapi import FastAPI, File, Form, Header, Path, Query, Response, UploadFile
 from fastapi.responses import FileResponse, PlainTextResponse, StreamingResponse
 
 from episodica.classifier.class_names import class_name
@@ -17,14 +16,15 @@ from episodica.classifier.image_map import in_the_plane
 from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.state import ModelState
 from episodica.data.decoding_process import DecodingProcess
-from episodica.serve import changes, handlers, quality, transfer
+from episodica.serve import changes, handlers, quality
 from episodica.serve.additions import Addition, IfKnown, WhatAdded, add
 from episodica.serve.description import held_out_strangeness, history, model_info
 from episodica.serve.drift import Drift
 from episodica.serve.groups import grouped
-from episodica.serve.in_depth import in_depth, require_adaptable
+from episodica.serve.in_depth import in_depth
 from episodica.serve.job import Jobs, Training
-from episodica.serve.limits import MODELS_COME_TO, BodyLimit, Limits
+from episodica.serve.job_routes import job_routes
+from episodica.serve.limits import BodyLimit, Limits
 from episodica.serve.messages import (
     Changed,
     Classified,
@@ -33,19 +33,19 @@ from episodica.serve.messages import (
     Health,
     History,
     ImageMap,
-    Job,
     KeptImages,
     ModelInfo,
     Quality,
 )
 from episodica.serve.metrics import MEDIA_TYPE as METRICS_TYPE
 from episodica.serve.metrics import Measured, Metrics
-from episodica.serve.orders import Asked, ImagesToMove, ImagesToRemove, NewName, ToGroup, ToStart, ToUndo, Who
+from episodica.serve.orders import Asked, ImagesToMove, ImagesToRemove, NewName, ToGroup, ToUndo, Who
 from episodica.serve.pages import ADDRESSES
 from episodica.serve.pictures import thumbnail
 from episodica.serve.refusals import BODY, CHANGE, add_refusals, possible
 from episodica.serve.streaming import MEDIA_TYPE as JSON_LINES
 from episodica.serve.streaming import in_memory, lines, wants_lines
+from episodica.serve.transfer_routes import transfer_routes
 from episodica.serve.uploads import Refusal, Upload, UploadReader, check_count, checked_name, shown_name
 from episodica.serve.worker import ModelWorker
 from episodica.web.guard import App, Guard
@@ -54,8 +54,6 @@ from episodica.web.pages import MEDIA_TYPES
 Images = Annotated[list[UploadFile], File(description="JPEG, PNG, WebP, BMP, GIF or TIFF")]
 Support = Annotated[list[UploadFile], File(description="one or a few images of each class", default_factory=list)]
 SupportClass = Annotated[list[str], Form(description="the class name of each support image", default_factory=list)]
-ZIP_BODY = {"application/zip": {"schema": {"type": "string", "format": "binary"}}}
-ZIP: dict[int | str, dict[str, Any]] = {200: {"content": ZIP_BODY}}
 Batch = Annotated[str | None, Form(max_length=64, description="requests of one batch are one line of the history")]
 
 
@@ -274,58 +272,13 @@ def application(
         lines = zip(points, places, strict=True)
         return ImageMap(state=id, points=[point.model_copy(update={"x": x, "y": y}) for point, (x, y) in lines])
 
-    def download(name: str) -> dict[str, Any]:
-        return {"media_type": "application/zip", "headers": {"content-disposition": f'attachment; filename="{name}"'}}
-
-    @app.get("/export/model.zip", response_class=StreamingResponse, responses={**ZIP, **possible(409, 503)})
-    async def export_model() -> StreamingResponse:
-        """The model's folder."""
-        if not folder.exists:
-            raise Refusal(HTTPStatus.CONFLICT, "there is nothing to export before the first class")
-        with worker.heavy():
-            file = await worker.beside(lambda: transfer.model_zip(folder))
-        return StreamingResponse(transfer.in_chunks(file), **download("model.zip"))
-
-    @app.get("/export/onnx.zip", response_class=StreamingResponse, responses={**ZIP, **possible(409, 422, 503)})
-    async def export_as_onnx() -> StreamingResponse:
-        """The model as ONNX, for other programs."""
-        if not folder.exists:
-            raise Refusal(HTTPStatus.CONFLICT, "there is nothing to export before the first class")
-        with worker.heavy():
-            file = await worker.beside(lambda: transfer.onnx_zip(folder))
-        return StreamingResponse(transfer.in_chunks(file), **download("onnx.zip"))
-
-    @app.post(MODELS_COME_TO, responses=possible(*CHANGE), openapi_extra={"requestBody": {"content": ZIP_BODY}})
-    async def take_in(request: Request, who: Who) -> Changed:
-        """Add the classes of another model, which comes as the ZIP of its folder."""
-        with worker.heavy(), TemporaryDirectory() as place:
-            archive = FilePath(place) / "sent.zip"
-            with archive.open("wb") as file:
-                await transfer.received(request.stream(), file)
-            sent = await worker.beside(lambda: transfer.guest(archive, reader, FilePath(place) / "model"))
-            return await worker.ask(lambda now, end: transfer.take_in(now, worker, sent, who))
-
-    @app.get("/job")
-    async def job() -> Job:
-        """The work that is under way, or what came of the last."""
-        return Job(job=jobs.info)
-
-    @app.post("/job", status_code=HTTPStatus.ACCEPTED, responses=possible(*CHANGE))
-    async def start_job(order: ToStart, who: Who) -> Job:
-        """Learn in depth: train what the encoder's answers are seen through. The model answers meanwhile."""
-        await worker.ask(lambda now, end: require_adaptable(now, jobs.info))
-        return Job(job=jobs.start(who))
-
-    @app.delete("/job")
-    async def stop_job() -> Job:
-        """Stop it; the model stays as it was."""
-        return Job(job=await asyncio.to_thread(jobs.stop))
-
     @app.get("/health")
     async def health() -> Health:
         """Whether the server answers; needs no token and tells nothing else."""
         return Health()
 
+    app.include_router(transfer_routes(folder, worker, reader))
+    app.include_router(job_routes(jobs, worker))
     _add_pages(app)
     add_refusals(app)
     return app
