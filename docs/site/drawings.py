@@ -8,6 +8,8 @@ from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 
+import yaml
+
 from canvas import WIDTH, Canvas
 from episodica.data.glyph_drawing import draw
 
@@ -126,9 +128,15 @@ def forgetting() -> Canvas:
 
 
 def _first_task(method: str) -> list[float]:
-    """By session, as committed; seed 0, the first order of classes."""
-    (run,) = (run for path in sorted(LONG.glob(f"{method}-*")) if (run := _results(path))["seed"] == 0)
-    return [session["per_task"][0]["mean"] for session in run["sessions"]]
+    """By session, as committed; seed 0, the first order of classes, one episode a step."""
+    (run,) = (
+        path for path in LONG.glob(f"{method}-*") if _is_first(yaml.safe_load((path / "config.yaml").read_text()))
+    )
+    return [session["per_task"][0]["mean"] for session in _results(run)["sessions"]]
+
+
+def _is_first(config: dict) -> bool:
+    return (config["seed"], config["stream"]["seed"], config["train"]["episodes_per_step"]) == (0, 0, 1)
 
 
 def _results(folder: Path) -> dict:

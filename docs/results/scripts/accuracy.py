@@ -19,7 +19,7 @@ def accuracies(learner: Learner, experiment: Experiment, session: int) -> tuple[
     return unseen, sum(means.values()) / len(means)
 
 
-def config_of(run: Path, data: str, **evaluation: str) -> RunConfig:
+def config_of(run: Path, data: str, **evaluation: str | bool) -> RunConfig:
     """A run's config with the data where it is now, and other settings of the evaluation where wanted."""
     tree = load_config(Folder(run)).tree()
     tree["data"]["root"] = data

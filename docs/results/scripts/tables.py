@@ -123,24 +123,34 @@ def _last(run: Run | None, metric: str) -> Cell:
 
 
 def centroids(name: str) -> str:
-    """Unseen / seen accuracy of every run that was evaluated both ways, by session."""
-    group, rows, sessions = Group.read(name), [], []
-    for config, _ in group.runs:
-        path = RUNS / name / config.run_id / "centroids.json"
-        if not path.exists():
-            continue
-        found = json.loads(path.read_text())
-        sessions = [row["session"] for row in found["raw"]]
-        cells = [
-            Cell(word=f"{shown(100 * row['meta_test'])} / {shown(100 * row['seen'])}")
-            for at in range(len(sessions))
-            for row in (found["normalised"][at], found["raw"][at])
-        ]
-        rows.append(Row(f"{config.method.name}, seed {config.seed}", tuple(cells)))
-    if not rows:
+    """Unseen / seen accuracy of every run that was evaluated in several ways, a line for each way, by session."""
+    group = Group.read(name)
+    found = {
+        config: json.loads(path.read_text())
+        for config, _ in group.runs
+        if (path := RUNS / name / config.run_id / "centroids.json").exists()
+    }
+    if not found:
         return "*Not measured yet*: `python docs/results/scripts/centroids.py DATA RUN...`, then `collect.py`."
-    columns = tuple(f"session {s}, {how}" for s in sessions for how in ("normalised", "raw"))
+    sessions = sorted({row["session"] for config, ways in found.items() if not config.is_bound for row in ways["raw"]})
+    rows = []
+    for config, ways in found.items():
+        for way, measured in ways.items():
+            words = {
+                row["session"]: f"{shown(100 * row['meta_test'])} / {shown(100 * row['seen'])}" for row in measured
+            }
+            if config.is_bound:  # its only session stands where the stream ends
+                words = {sessions[-1]: words[1]}
+            label = f"{_name(config)}, order {_order(config)}, seed {config.seed}: {way}"
+            rows.append(Row(label, tuple(Cell(word=words.get(session, "")) for session in sessions)))
+    columns = tuple(f"session {session}" for session in sessions)
     return markdown(Table("centroids", "", columns, tuple(rows), first="unseen / seen")).rstrip()
+
+
+def _name(config: RunConfig) -> str:
+    """Of the method; bounds are told apart."""
+    name = f"{config.method.name}, all tasks at once" if config.stream.merged else config.method.name
+    return f"{name}, {config.train.episodes_per_step} a step" if name == "joint" else name
 
 
 def times() -> str:
