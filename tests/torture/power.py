@@ -1,12 +1,13 @@
 """A disk whose power is cut: what may be left of a command's operations.
 
 What is promised: bytes are on the disk once their file was flushed (fsync), and a name is there, gone or changed once
-its folder was flushed. All else may be there or not, and a file may be shorter than it was written. Operations on one
-file, and those on one folder, keep their order.
+its folder was flushed. All else may be there, in part or not at all; of two writes to one file the second may be there
+without the first. Operations on one folder keep their order, as in the journal of a file system.
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from random import Random
@@ -94,7 +95,7 @@ class Disk:
     def after_power_cut(self, survives: Callable[[], bool]) -> dict[str, Left]:
         """Names and bytes, where `survives` says of each operation that was not flushed whether it is on the disk.
 
-        Of the bytes of a file, and of the names in a folder, those before one that did not survive may have done so.
+        Of the names in a folder, those before one that did not survive may have done so; of writes, any.
         """
         names, lost = dict(self.sure), set[str]()
         for operation, made in self.waiting:
@@ -115,10 +116,10 @@ class Disk:
             return None
         data = bytearray(thing.data)
         for operation in thing.waiting:
-            if not survives():
+            if survives():
+                _put(data, operation)
+            elif survives():  # its first half
                 _put(data, Operation("write", "", "", operation.offset, operation.data[: len(operation.data) // 2]))
-                break
-            _put(data, operation)
         return bytes(data)
 
 
@@ -165,19 +166,19 @@ def _reachable(names: dict[str, Thing], name: str) -> bool:
     return name == "." or _above(name) in names
 
 
-NOTHING, EVERYTHING = (lambda: False), (lambda: True)
+MANNERS = ("nothing", "everything", "some", "more", "less")  # of what was not flushed
 
 
-def cuts(root: Path, log: Path, seeds: int) -> Iterator[tuple[str, dict[str, Left]]]:
-    """What may be left after a power cut behind each operation: as little as is promised, everything, and at random."""
-    disk = Disk.of(root)
-    for n, operation in enumerate(operations(log, root), 1):
+def cut(disk: Disk, done: Sequence[Operation], manner: str) -> dict[str, Left]:
+    """What may be left where the power is cut after these operations on this disk."""
+    disk = deepcopy(disk)
+    for operation in done:
         disk.do(operation)
-        yield f"{n} nothing", disk.after_power_cut(NOTHING)
-        for seed in range(seeds):
-            rng = Random(f"{n} {seed}")
-            yield f"{n} random {seed}", disk.after_power_cut(lambda rng=rng: rng.random() < 0.5)
-        yield f"{n} everything", disk.after_power_cut(EVERYTHING)
+    random, share = (
+        Random(f"{len(done)} {manner}"),
+        {"nothing": 0, "less": 0.2, "some": 0.5, "more": 0.8}.get(manner, 1),
+    )
+    return disk.after_power_cut(lambda: random.random() < share)
 
 
 def write_out(content: dict[str, Left], root: Path) -> None:

@@ -1,6 +1,6 @@
 /* A layer between a process and the disk, preloaded before the C library: it counts every operation that changes
- * something below one folder, writes them down, and at the n-th one fails, tears the write in two, or ends the process
- * as a power cut would. It is off until `torture_begin` is called, so that one process can be forked for every n.
+ * something below one folder, writes them down, and at the n-th one fails, tears the write in two, ends the process as a
+ * power cut would, lets the clock leap, or stops until it is told to go on. It is off until `torture_begin` is called, so that one process can be forked for every n.
  *
  * Each line of the log is `operation TAB length TAB offset TAB path TAB other path`; the bytes of writes follow each
  * other in a second file. Files without a name (removed while open) are nobody's state, and are passed over.
@@ -18,14 +18,17 @@
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
-enum how { COUNT, KILL, TEAR, FAIL, FULL };
+enum how { COUNT, KILL, TEAR, FAIL, FULL, LEAP, STOP };
 
 static char root[PATH_MAX];
 static size_t root_length;
 static int at, how, failure, log_number = -1, data_number = -1;
+static long leapt; /* seconds by which the clock is wrong */
 static int *count; /* shared with whoever forked us, who reads it when we are gone */
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
@@ -63,6 +66,8 @@ static int of_name(int folder, const char *name, char *path) {
 static int next(const char *operation, const char *path, const char *other, size_t length, off_t offset, const void *data) {
     int n = ++*count;
     if (how == KILL && n == at) die();
+    if (how == LEAP && n == at) leapt = failure * 86400L;
+    if (how == STOP && n == at) raise(SIGSTOP);
     if ((how == FAIL && n == at) || (how == FULL && n >= at && strcmp(operation, "unlink") && strcmp(operation, "rmdir"))) {
         errno = failure;
         return 1;
@@ -210,3 +215,22 @@ int open64(const char *name, int flags, ...) { MODE return opening(AT_FDCWD, nam
 int openat(int folder, const char *name, int flags, ...) { MODE return opening(folder, name, flags, mode); }
 int openat64(int folder, const char *name, int flags, ...) { MODE return opening(folder, name, flags | O_LARGEFILE, mode); }
 int creat(const char *name, mode_t mode) { return opening(AT_FDCWD, name, O_CREAT | O_WRONLY | O_TRUNC, mode); }
+
+/* The clock on the wall; those that count from a start never leap. */
+int clock_gettime(clockid_t which, struct timespec *now) {
+    static __typeof__(&clock_gettime) real;
+    if (!real) real = REAL(clock_gettime);
+    int failed = real(which, now);
+    if (!failed && (which == CLOCK_REALTIME || which == CLOCK_REALTIME_COARSE)) now->tv_sec += leapt;
+    return failed;
+}
+int gettimeofday(struct timeval *restrict now, void *restrict zone) {
+    int failed = REAL(gettimeofday)(now, zone);
+    if (!failed && now) now->tv_sec += leapt;
+    return failed;
+}
+time_t time(time_t *place) {
+    time_t now = REAL(time)(NULL) + leapt;
+    if (place) *place = now;
+    return now;
+}

@@ -4,9 +4,9 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -17,13 +17,14 @@ from PIL import Image
 from conformance.tiny import TINY, digest, outcome, untimed
 from e2e.conftest import words
 from episodica import cli
-from episodica.classifier import exact_learn, learn, model_folder
+from episodica.classifier import exact_learn, history, learn, model_folder
 from episodica.classifier.model_folder import ModelFolder
 from episodica.data.glyphs import Glyphs
 from episodica.engine.fused import build
 from episodica.errors import InputError
 from episodica.files.lock import LOCK
 from torture.coarse import Coarse
+from torture.layer import attempt
 
 SIZE = 16
 NOON = "2026-01-01T12:00:00+00:00"
@@ -44,9 +45,14 @@ class Story:
     command: Action
     state: Callable[[Path], State]
     done: Callable[[Path], Any]  # what the command is for: equal once it has been achieved
+    meanwhile: Action | None = None  # what another process may do at the same time
 
     def act(self) -> int:
         return done_by(self.command)
+
+    @property
+    def beside(self) -> Callable[[], int] | None:
+        return None if self.meanwhile is None else partial(done_by, self.meanwhile)
 
 
 def done_by(action: Action) -> int:
@@ -71,19 +77,20 @@ def _called(function: Callable[[], object]) -> int:
     return 0
 
 
-@contextmanager
-def one_moment() -> Iterator[None]:
+WITH_CLOCK = (model_folder, exact_learn, learn)  # what they write says when
+
+
+def stop_the_clock() -> None:
     """It is always noon: what is written does not depend on when."""
-    modules = (model_folder, exact_learn, learn)
-    with_clock = [(module, "now") for module in modules if hasattr(module, "now")]
-    before = [getattr(*place) for place in with_clock]
-    for module, name in with_clock:
-        setattr(module, name, lambda: NOON)
-    try:
-        yield
-    finally:
-        for (module, name), function in zip(with_clock, before, strict=True):
-            setattr(module, name, function)
+    for module in WITH_CLOCK:
+        module.now = lambda: NOON  # type: ignore[attr-defined]
+
+
+def by_the_clock(act: Callable[[], int]) -> int:
+    """As it is said by the clock on the wall, from here on."""
+    for module in WITH_CLOCK:
+        module.now = history.now  # type: ignore[attr-defined]
+    return act()
 
 
 def draw(folder: Path) -> None:
@@ -122,14 +129,14 @@ def known(root: Path) -> Any:
 
 
 def run(root: Path) -> State:
-    """What is left of a run that has ended; none where it has not."""
+    """What is left of a run that has ended, as its results say; none where it has not, be all sessions in them."""
     folders = [path.parent for path in (root / "runs").glob("*/results.json")]
     try:
         (folder,) = folders
         found = outcome(folder)
     except (ValueError, FileNotFoundError):
         return None
-    return found if len(found["results"]["sessions"]) == 2 else None
+    return found if found["results"]["status"] == "finished" else None
 
 
 def cache_entry(root: Path) -> State:
@@ -155,9 +162,18 @@ def inbox(root: Path) -> State:
     found = {path.read_bytes() for paths in places.values() for path in paths}
     assert len(found) == INBOX, f"{len(found)} of {INBOX} images are left"
     ended = not places["inbox"] and (root / "sorted" / "sort-1.csv").exists()
-    return (
-        sorted((str(path.relative_to(root)), digest(path.read_bytes())) for path in places["sorted"]) if ended else None
-    )
+    return _where(places["sorted"], root) if ended else None
+
+
+def brought_back(root: Path) -> State:
+    """As they came, once all are back in the inbox; none before."""
+    inbox(root)  # none is missing
+    found = [path for path in (root / "inbox").rglob("*.png") if path.is_file()]
+    return _where(found, root) if len(found) == INBOX else None
+
+
+def _where(paths: Iterable[Path], root: Path) -> State:
+    return sorted((str(path.relative_to(root)), digest(path.read_bytes())) for path in paths)
 
 
 def stories(images: Path) -> list[Story]:
@@ -168,18 +184,21 @@ def stories(images: Path) -> list[Story]:
     remembered = ("remember", "model", "--support", images / "few")
     tiny = {**TINY, "stream.tasks": 2, "train.epochs": 1, "eval.episodes": 5, "train.checkpoint_seconds": 0}
     sort = ("sort", "model", "inbox", "--to", "sorted", "--move")
-    of_model = {"state": model, "done": known}
+    undo_sort = ("sort", "--undo", "sorted/sort-1.csv")
+    of_model = partial(Story, state=model, done=known)
     return [
-        Story("learn, a new model", (), new, **of_model),
-        Story("learn, more classes", (new,), more, **of_model),
-        Story("remember", (new,), remembered, **of_model),
-        Story("forget", (new, more), ("forget", "model", "ant"), **of_model),
-        Story("undo", (new, more), ("undo", "model"), **of_model),
-        Story("learn by training, a new model", (), trained, **of_model),
-        Story("learn by training, more classes", (trained,), (*more, *SHORT), **of_model),
-        Story("remember, trained", (trained,), remembered, **of_model),
-        Story("forget, trained", (trained, remembered), ("forget", "model", "elk"), **of_model),
+        of_model("learn, a new model", (), new),
+        of_model("learn, more classes", (new,), more, meanwhile=remembered),
+        of_model("remember", (new,), remembered, meanwhile=more),
+        of_model("forget", (new, more), ("forget", "model", "ant"), meanwhile=remembered),
+        of_model("undo", (new, more), ("undo", "model")),
+        of_model("learn by training, a new model", (), trained),
+        of_model("learn by training, more classes", (trained,), (*more, *SHORT), meanwhile=remembered),
+        of_model("remember, trained", (trained,), remembered, meanwhile=("forget", "model", "ant")),
+        of_model("forget, trained", (trained, remembered), ("forget", "model", "elk")),
+        of_model("undo, trained", (trained, remembered), ("undo", "model")),
         Story("sort", (new, lambda: bring_inbox(images)), sort, inbox, inbox),
+        Story("sort, undone", (new, lambda: bring_inbox(images), sort), undo_sort, brought_back, brought_back),
         Story("run", (), ("run", *words(tiny), "--out", "runs"), run, run),
         Story("image cache", (), lambda: Glyphs(classes=6, per_class=4, size=SIZE).load(), cache_entry, cache_entry),
         Story("kernels", (), lambda: build.kernels.__wrapped__(), library, library),
@@ -193,5 +212,5 @@ def prepare(story: Story, root: Path) -> None:
     os.chdir(root)
     os.environ |= {"EPISODICA_CACHE": str(root / "cache"), "EPISODICA_TRUST": f"{Coarse.__module__}:{Coarse.__name__}"}
     for command in story.before:
-        code = done_by(command)
-        assert code == 0, f"{story.name}: {command} ended with {code}"
+        ended = attempt(partial(done_by, command), root)
+        assert ended.code == 0, f"{story.name}: {command} ended with {ended.code}: {ended.said}"

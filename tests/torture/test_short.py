@@ -10,7 +10,7 @@ import pytest
 
 from torture.power import Disk, Operation
 
-STORIES = ["learn, a new model", "forget, trained", "image cache"]
+STORIES = ["forget", "image cache"]
 needs_layer = pytest.mark.skipif(
     sys.platform != "linux" or shutil.which("cc") is None, reason="the layer below the command needs Linux and cc"
 )
@@ -21,11 +21,13 @@ def test_after_a_fault_the_same_command_ends_as_if_nothing_had_happened() -> Non
     tests = Path(__file__).parents[1]
     paths = os.pathsep.join([str(tests), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
-        [sys.executable, "-m", "torture", "--share", "0.01", "--seeds", "1", "--only", *STORIES],
+        [sys.executable, "-m", "torture", "--share", "0.01", "--kills", "4", "--only", *STORIES],
         capture_output=True, text=True, check=False, cwd=tests, env=os.environ | {"PYTHONPATH": paths},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("power cut") == len(STORIES)
+    for tried in ("killed", "two at once"):
+        assert done.stdout.count(f"{tried}: ") == len(STORIES)
+    assert "power cut" in done.stdout
 
 
 def written(disk: Disk, survives: bool) -> dict[str, bytes | None]:
@@ -43,7 +45,7 @@ def test_what_was_flushed_survives_and_nothing_else_need() -> None:
     assert written(disk, survives=False) == {}
     assert written(disk, survives=True) == {"new": b"whole"}
     disk.do(Operation("fsync", ".", "", 0, b""))
-    assert written(disk, survives=False) == {"new": b"wh"}, "a name without all of its bytes, as after a hasty rename"
+    assert written(disk, survives=False) == {"new": b""}, "a name without its bytes, as after a hasty rename"
     disk.do(Operation("fsync", "new", "", 0, b""))
     assert written(disk, survives=False) == {"new": b"whole"}
     disk.do(Operation("unlink", "new", "", 0, b""))

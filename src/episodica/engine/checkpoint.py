@@ -63,9 +63,17 @@ class Checkpoints:
         self.folder.write_bytes(f"{checkpoint.name}.safetensors", blob)
         record = asdict(checkpoint)
         self.folder.write_json(f"{checkpoint.name}.json", {**record, "checksum": _checksum(blob, record)})
-        for old in self._files():
-            if _stem(old) != checkpoint.name and not _stem(old).endswith("-end"):
-                self.folder.remove(old)
+        self.remove_others(checkpoint)
+
+    def remove_others(self, checkpoint: Checkpoint) -> None:
+        """All but this one and the ends of sessions. After a power cut they may be there again, so that who goes on
+        from a checkpoint asks for it too; what a finished run has removed stays so.
+        """
+        others = [file for file in self._files() if _stem(file) != checkpoint.name and not _stem(file).endswith("-end")]
+        for file in others:
+            self.folder.remove(file)
+        if others:
+            self.folder.sync()
 
     def latest(self) -> Checkpoint | None:
         names = sorted(map(_stem, self._files(".json")))

@@ -76,6 +76,8 @@ class Trainer:
         """From the last checkpoint, else from `start`, else from the beginning; `first_notices` are logged first."""
         last = self.checkpoints.latest()
         tensors = {} if last is None else self._restore(last)
+        if last is not None:
+            self.checkpoints.remove_others(last)
         if self.session == len(self.stream.train):
             return
         with EventLog(self.folder.folder, keep=last.events if last else 0) as self.events:

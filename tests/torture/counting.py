@@ -1,0 +1,31 @@
+"""What was tried, and what must not have happened."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Count:
+    """Of one story, or of one kind of input."""
+
+    name: str
+    tried: Counter[str] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+    seconds: float = 0
+    notes: str = ""  # what else was measured
+
+    def line(self) -> str:
+        tried = ", ".join(f"{what} {many:,}" for what, many in self.tried.items())
+        notes = f"; {self.notes}" if self.notes else ""
+        return f"{self.name}: {tried}{notes}; {len(self.wrong)} wrong; {self.seconds:.0f} s"
+
+
+def table(counts: Iterable[Count]) -> str:
+    """In Markdown, for the docs."""
+    rows = [
+        f"| {count.name} | {', '.join(f'{what} {many:,}' for what, many in count.tried.items())} "
+        f"| {count.tried.total():,} | {len(count.wrong)} |"
+        for count in counts
+    ]
+    return "\n".join(["| what | tried | in all | wrong |", "|---|---|---|---|", *rows])
