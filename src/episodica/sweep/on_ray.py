@@ -245,8 +245,11 @@ def _signed(out: Path) -> Iterator[str]:
 
 
 def _new_exchange(ray: Any) -> Any:
-    """A process between workers and driver. Its class is a local one so that Ray sends its code: the process need not
-    load ours, and with it torch."""
+    """A process between workers and driver, beside the driver: another machine may be lost, and the command with it.
+
+    Its class is a local one so that Ray sends its code: the process need not load ours, and with it torch.
+    """
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     class Exchange:
         def __init__(self) -> None:
@@ -265,4 +268,5 @@ def _new_exchange(ray: Any) -> Any:
             self.stop = True
             return True
 
-    return ray.remote(num_cpus=0)(Exchange).remote()
+    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    return ray.remote(num_cpus=0, scheduling_strategy=here)(Exchange).remote()
