@@ -141,5 +141,7 @@ class EvalConfig(Section):
     """queries of each class"""
     centroids: Literal["auto", "raw", "normalised"] = "auto"
     """embeddings and class means as they are, or scaled to length 1; auto: what the method prefers"""
+    mirrored: bool = False
+    """embed each image and its mirror image, and take the mean of both: twice the time, and often a point or two"""
     seed: int = Field(default=0, ge=0)
     """decides the evaluation episodes, together with the split"""

@@ -113,6 +113,12 @@ class RunConfig(Section):
         with _refusing("eval.centroids"):
             if self.normalised and not learner.vectors:
                 raise ValueError(f"learner {learner.name} compares maps, which have no length to normalise: set raw")
+        with _refusing("eval.mirrored"):
+            if self.eval.mirrored and not learner.vectors:
+                raise ValueError(
+                    f"learner {learner.name} compares maps, which differ in every place where an image is mirrored: "
+                    "set false"
+                )
         return self
 
     @property

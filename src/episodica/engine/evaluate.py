@@ -3,7 +3,7 @@
 Episodes depend on the split and `eval.seed` alone, so every method and every seed answers the same questions.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Generator, Size, Tensor
@@ -28,6 +28,8 @@ def evaluate_session(
 ) -> Iterator[tuple[str, Shape, Tensor]]:
     """Per-episode accuracies of the unseen classes and of each seen task ("1", "2", ...), for each shape asked for."""
     stream, config = experiment.stream, experiment.config
+    if config.eval.mirrored:
+        frozen = None  # what is kept was made of images as they are
     evaluated = folded(learner if frozen is None else frozen.above(learner)).for_evaluation()  # encoder and classifier
     pools = {UNSEEN: stream.unseen} | {str(task + 1): stream.test[task] for task in stream.seen(session)}
     for name, pool in pools.items():
@@ -41,10 +43,18 @@ def embeddings_of(
     evaluated: Learner, pool: Pool, experiment: Experiment, frozen: FrozenPart | None = None
 ) -> Embeddings | EmbeddedWhenAsked:
     read = experiment.pixels if frozen is None else frozen.images.__getitem__
+    config = experiment.config
+
+    def embed_views(rows: Tensor, read: Callable[[Tensor], Tensor]) -> Tensor:
+        embeddings = embed_chunks(evaluated, rows, read)
+        return normalize(embeddings) if config.normalised else embeddings
 
     def embed(rows: Tensor) -> Tensor:
-        embeddings = embed_chunks(evaluated, rows, read)
-        return normalize(embeddings) if experiment.config.normalised else embeddings
+        embeddings = embed_views(rows, read)
+        if not config.eval.mirrored:
+            return embeddings
+        mean = (embeddings + embed_views(rows, lambda chunk: read(chunk).flip(-1))) / 2
+        return normalize(mean) if config.normalised else mean
 
     rows = pool.images()
     shape = embed(rows[:1]).shape[1:]

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -10,13 +11,16 @@ from episodica.data.sampling import draw_episodes
 from episodica.engine import evaluate
 from episodica.engine.embedder import Embeddings, embed_all
 from episodica.engine.evaluate import answered_at_once, episode_accuracies, evaluate_session
+from episodica.errors import InputError
 from episodica.learners.relationnet import RelationNet
 from episodica.models.conv4 import Conv4
 from episodica.rng import generator, seeded
 from episodica.types import Embedded, Episodes, Shape
 
 
-def slow_accuracy(learner, experiment, rows: list[list[int]], shots: int, *, normalised: bool = False) -> float:
+def slow_accuracy(
+    learner, experiment, rows: list[list[int]], shots: int, *, normalised: bool = False, mirrored: bool = False
+) -> float:
     """Nearest class mean by explicit distances, one image at a time."""
     learner.eval()
 
@@ -25,8 +29,10 @@ def slow_accuracy(learner, experiment, rows: list[list[int]], shots: int, *, nor
         return [x / length for x in vector]
 
     def embed(row: int) -> list[float]:
+        image = experiment.pixels(torch.tensor([row]))
         with torch.no_grad():
-            return scaled(learner.embed(experiment.pixels(torch.tensor([row])))[0].double().tolist())
+            views = [scaled(learner.embed(x)[0].double().tolist()) for x in (image, image.flip(3))[: 1 + mirrored]]
+        return scaled([sum(x) / len(views) for x in zip(*views, strict=True)])
 
     support = [[embed(row) for row in of_class[:shots]] for of_class in rows]
     means = [scaled([sum(x) / shots for x in zip(*images, strict=True)]) for images in support]
@@ -59,6 +65,23 @@ def test_normalised_centroids_are_those_of_the_slow_evaluation(learner, experime
     expected = [slow_accuracy(learner, experiment, e, shots, normalised=True) for e in episodes]
     assert found.tolist() == pytest.approx(expected)
     assert expected != [slow_accuracy(learner, experiment, e, shots) for e in episodes]
+
+
+@pytest.mark.parametrize("centroids", ["raw", "normalised"])
+def test_mirror_images_are_those_of_the_slow_evaluation(learner, experiment, stream, make_config, centroids):
+    config = make_config({"eval.centroids": centroids, "eval.mirrored": True, "eval.episodes": 10, "eval.queries": 2})
+    (_, shape, found), *_ = evaluate_session(learner, replace(experiment, config=config), 0)
+    g = generator("evaluation", config.eval.seed, "unseen", shape.way, shape.shots)
+    episodes = draw_episodes(stream.unseen, shape, g).rows.tolist()
+    slow = partial(slow_accuracy, learner, experiment, shots=shape.shots, normalised=centroids == "normalised")
+    expected = [slow(e, mirrored=True) for e in episodes]
+    assert found.tolist() == pytest.approx(expected)
+    assert expected != [slow(e) for e in episodes]
+
+
+def test_mirror_images_are_refused_where_maps_are_compared(make_config):
+    with pytest.raises(InputError, match=r"eval\.mirrored"):
+        make_config({"eval.mirrored": True, "learner.name": "relationnet", "backbone.pools": 2})
 
 
 def test_unseen_classes_and_every_seen_task_are_examined(learner, experiment):
