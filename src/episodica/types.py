@@ -86,6 +86,7 @@ class Batch:
 
     rows: Tensor  # [M]
     labels: Tensor  # [M]
+    turns: Tensor | None = None  # [M] how often each image is turned by 90 degrees; none: all are upright
 
 
 @dataclass(frozen=True, eq=False)

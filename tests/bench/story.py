@@ -2,7 +2,8 @@
 
     python tests/bench/story.py --data DIR --out DIR
 
-For each method (`erd`, and `ft` for comparison) a model learns ten classes a call by `episodica learn`, as people do.
+For each method (`nrd`, `erd`, and `ft` for comparison) a model learns ten classes a call by `episodica learn`, as
+people do.
 After each call the script asks the model about images that it never had: 100 of each class learned so far, and the 600
 of each of twenty classes that never come. Started again, it continues. Writes `story.json` and `story.md` to the folder
 of `--out`, which also holds the models; image folders exist only while they are learned.
@@ -43,7 +44,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", required=True, help="folder with cifar-100-python")
     parser.add_argument("--out", type=Path, required=True, help="folder for models and results, not in a repository")
-    parser.add_argument("--methods", nargs="+", default=["erd", "ft"])
+    parser.add_argument("--methods", nargs="+", default=["nrd", "erd", "ft"])
     parser.add_argument("--epochs", type=int, help="default: what `learn` chooses")
     parser.add_argument("--batches", type=int, default=BATCHES)
     asked = parser.parse_args()
@@ -136,14 +137,14 @@ def few_shot(recogniser: TrainedRecogniser, classes: dict[int, Tensor], way: int
     right, near, far = [], [], []
     for episode in episodes.rows:
         points, queries = table[episode[:, :5]].mean(1), table[episode[:, 5:]].flatten(0, 1)
-        scores = recogniser.learner.scores(points[None], queries[None])[0].clamp(max=0)
+        scores = recogniser.scores_among(points[None], queries[None])[0]
         right.append((scores.argmax(1) == torch.arange(way).repeat_interleave(15)).float().mean())
-        near.append(strangeness(-scores, torch.full((way,), 5.0))[1])
+        near.append(strangeness(recogniser.distances(points[None], queries[None])[0], torch.full((way,), 5.0))[1])
         outside = (~torch.isin(owner, owner[episode[:, 0]])).nonzero().flatten()
         if len(outside):
             strangers = table[outside[:: max(1, len(outside) // 75)]]
-            scores = recogniser.learner.scores(points[None], strangers[None])[0].clamp(max=0)
-            far.append(strangeness(-scores, torch.full((way,), 5.0))[1])
+            distances = recogniser.distances(points[None], strangers[None])[0]
+            far.append(strangeness(distances, torch.full((way,), 5.0))[1])
     found = {"accuracy": float(torch.stack(right).mean())}
     limit = recogniser.calibration.remembered
     if limit is not None:

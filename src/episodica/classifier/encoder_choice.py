@@ -61,6 +61,6 @@ def backbone_config(overrides: Mapping[str, Any]) -> RunConfig:
 
 def asks_for_training(options: LearnOptions) -> str | None:
     """The first option that is about training, if there is any."""
-    named = {"epochs": options.epochs, "method": options.method != "erd", "unseen": options.unseen}
+    named = {"epochs": options.epochs, "method": options.method, "unseen": options.unseen}
     of_config = [path for path in options.overrides if path.partition(".")[0] in OF_TRAINING]
     return next(iter([*(name for name, is_set in named.items() if is_set), *of_config]), None)

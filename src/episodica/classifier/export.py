@@ -87,7 +87,8 @@ def exportable(folder: Path) -> Exportable | ExactRecogniser:
         recogniser.calibration.few_shot_temperature,  # all classes of a support set are known from a few images
         recogniser.temperature,
         tuple(known.name for known in recogniser.known),
-        torch.stack([known.prototype for known in recogniser.known]) if recogniser.known else None,
+        recogniser.compared(torch.stack([known.prototype for known in recogniser.known])) if recogniser.known else None,
+        recogniser.by_direction,
     )
 
 

@@ -47,7 +47,7 @@ class FewShotClassifier(Estimator):
         *,
         keep: int | None = None,
         budget: int | None = None,
-        method: Method = "erd",
+        method: Method | None = None,
         existing: Existing = "merge",
         epochs: int | None = None,
         unseen: int = 0,
@@ -55,7 +55,7 @@ class FewShotClassifier(Estimator):
         settings: Mapping[str, Any] | None = None,
     ) -> None:
         self.keep, self.budget = keep, budget
-        self.method: Method = method
+        self.method: Method | None = method
         self.existing: Existing = existing
         self.epochs, self.unseen, self.settings = epochs, unseen, settings
         self.adapt: Adapt | None = adapt

@@ -30,9 +30,10 @@ class Evidence:
 
 @dataclass(frozen=True, eq=False)
 class Questions:
-    """Few-shot questions with their scores: of B episodes, [B, M, N], and the right answers [M]."""
+    """Few-shot questions with scores and squared distances: of B episodes, [B, M, N], and the right answers [M]."""
 
     scores: Tensor
+    distances: Tensor
     labels: Tensor
     shots: int
 
@@ -100,7 +101,8 @@ def few_shot(recogniser: TrainedRecogniser, classes: Sequence[tuple[Tensor, Tens
     points = table[_drawn(support, places, shots, g)].mean(2)  # [B, N, D]
     images = table[_drawn(queries, places, asked, g)].flatten(1, 2)  # [B, N * Q, D]
     labels = torch.arange(places.shape[1]).repeat_interleave(asked)
-    return Questions(recogniser.learner.scores(points, images).clamp(max=0), labels, shots)
+    scores, distances = recogniser.scores_among(points, images), recogniser.distances(points, images)
+    return Questions(scores, distances, labels, shots)
 
 
 def _drawn(pool: Pool, classes: Tensor, count: int, g: torch.Generator) -> Tensor:
@@ -159,6 +161,6 @@ def _calibration(
         scores, labels = questions.scores.flatten(0, 1), questions.labels.repeat(len(questions.scores))
         found |= {
             "few_shot_temperature": fitted_temperature(scores, labels),
-            "remembered": limit(-scores.amax(1) / (1 + 1 / questions.shots)),
+            "remembered": limit(questions.distances.flatten(0, 1).amin(1) / (1 + 1 / questions.shots)),
         }
     return Calibration.model_validate(found)

@@ -25,6 +25,7 @@ SIZES = (32, 48, 64, 84)  # pixels of a side
 LOOKED_AT = 200  # images whose size is looked up
 WAY, SHOTS, QUERIES = 5, 5, 15  # at most
 EPISODES = 50  # steps of an epoch
+GROUP = 4  # images of a class that nrd draws together, at most
 VIEWS = 60  # times that a session draws each image on average, within these limits of epochs
 EPOCHS = (10, 200)
 KEEP = 20
@@ -32,7 +33,7 @@ PLENTY = 10_000  # exemplars of a class, where their number is not known yet
 HELD_OUT_SHARE, HELD_OUT_MOST = 5, 10  # one kept image in so many is held out, at most so many of a class
 FIXED = ("backbone", "learner", "data", "augment")  # sections that the first call decides
 ELSEWHERE = {
-    "method.name": "choose the method with the option method: erd or ft",
+    "method.name": "choose the method with the option method: nrd, erd or ft",
     "train.epochs": "use the option epochs",
     "memory.per_class": "use the option keep, which counts held-out images too",
     "memory.total": "use the option budget, which counts held-out images too",
@@ -41,7 +42,8 @@ ELSEWHERE = {
     "scale": "use the option epochs",
 }
 
-Method = Literal["erd", "ft"]
+Method = Literal["nrd", "erd", "ft"]
+DEFAULT_METHOD: Method = "nrd"  # of new models that are trained
 Existing = Literal["merge", "refuse"]
 Adapt = Literal["auto", "yes", "no"]
 
@@ -50,7 +52,7 @@ Adapt = Literal["auto", "yes", "no"]
 class LearnOptions:
     keep: int | None = None  # images of each class
     budget: int | None = None  # images of all classes together
-    method: Method = "erd"
+    method: Method | None = None  # none: that of the model, or the default
     existing: Existing = "refuse"
     epochs: int | None = None
     unseen: int = 0  # classes of the first call to hold out of training
@@ -70,6 +72,21 @@ class LearnOptions:
         if self.keep is not None or self.budget is not None:
             return self
         return replace(self, keep=KEEP) if record is None else replace(self, keep=record.keep, budget=record.budget)
+
+    def with_method_of(self, config: Mapping[str, Any] | None) -> "LearnOptions":
+        """The first call decides whether images are compared by direction, and later ones train on in the same way.
+        `config` is that of the model, if there is one."""
+        if config is None:
+            return replace(self, method=self.method or DEFAULT_METHOD)
+        of_model: Method = "nrd" if config["method"]["name"] == "nrd" else "erd"
+        asked = self.method or of_model
+        if (asked == "nrd") != (of_model == "nrd"):
+            raise InputError(
+                f"method = {asked}: this model was made with {of_model}, whose embeddings are compared "
+                f"{'by direction' if of_model == 'nrd' else 'as points'}, and stays with it: leave the method out, or "
+                "make a new model"
+            )
+        return replace(self, method=asked)
 
 
 @dataclass(frozen=True)
@@ -170,7 +187,8 @@ def settings(
     """The config of a call. `model` holds the sections that an earlier call has decided, or nothing."""
     given = options.overrides
     _refuse_misplaced(given, model)
-    way = _number(given, "shape.way", min(WAY, amount.new + (amount.past if options.method == "erd" else 0)))
+    method = options.method or DEFAULT_METHOD
+    way = _number(given, "shape.way", min(WAY, amount.new + (0 if method == "ft" else amount.past)))
     shots = _number(given, "shape.shots", min(SHOTS, max(1, amount.fewest // 3)))
     queries = _number(given, "shape.queries", min(QUERIES, max(1, amount.fewest - shots)))
     flat = {
@@ -182,7 +200,7 @@ def settings(
         "shape.queries": queries,
         "train.episodes": EPISODES,
         "seed": seed,
-        **_method(options.method, amount, way),
+        **_method(method, amount, way),
     }
     epoch = way * (shots + queries) * _number(given, "train.episodes", EPISODES)
     least, most = EPOCHS
@@ -227,6 +245,10 @@ def _number(given: Mapping[str, Any], path: str, otherwise: int) -> int:
 
 def _method(method: Method, amount: Amount, way: int) -> dict[str, Any]:
     """Fine-tuning is ERD without past classes and distillation, bit for bit; so it leaves exemplars behind as well."""
+    if method == "nrd":
+        # Which way up things are says what they are, for people's images: turned ones are no classes here.
+        upright = {"method.turned": 0.0, "method.lr": 0.1}
+        return {"method.name": "nrd", "method.group": max(2, min(GROUP, amount.fewest)), **upright}
     if method == "ft":
         return {"method.name": "erd", "method.p": 0, "method.lambda_m": 0, "method.lambda_e": 0}
     share_of_past = max(1, way - amount.new) / way

@@ -130,7 +130,9 @@ def gather(
         (session_data.unseen if name in unseen else session_data.new)[number] = rows
         session_data.held_out[number] = session_data.add(name, aside)
     if options.method == "ft" and len(session_data.new) < 2:
-        raise InputError("method ft trains on the new classes alone and there is one: bring at least 2, or use erd")
+        raise InputError(
+            "method ft trains on the new classes alone and there is one: bring at least 2, or leave it out"
+        )
     return session_data
 
 

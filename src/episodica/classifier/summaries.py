@@ -123,11 +123,16 @@ def _training_intention(call: Call) -> Iterator[tuple[str, str]]:
     if s["unseen_classes"]:
         yield "unseen", f"{s['unseen_classes']} classes, never trained on, to measure with (--unseen)"
     yield "images", f"{s['image_size']} x {s['image_size']} pixels"
-    yield (
-        "episodes",
-        f"{s['way']} classes with {counted(s['shots'], 'example')} and {counted(s['queries'], 'question')} each "
-        "(--shape.way, --shape.shots)",
-    )
+    if s["method"] == "nrd":
+        images = call.config.training_shape.images
+        exemplars = f" and {images} exemplars" if s["exemplars_of_earlier_classes"] else ""
+        yield "a step", f"{images} images{exemplars} (--shape.way, --shape.shots, --shape.queries)"
+    else:
+        yield (
+            "episodes",
+            f"{s['way']} classes with {counted(s['shots'], 'example')} and {counted(s['queries'], 'question')} each "
+            "(--shape.way, --shape.shots)",
+        )
     yield "schedule", f"{counted(s['epochs'], 'epoch')}, {counted(s['steps'], 'step')} (--epochs)"
     kept = f"{s['keep']} images of each class (--keep)" if s["budget"] is None else f"{s['budget']} images (--budget)"
     yield "kept", f"{kept}, held-out ones included"

@@ -1,4 +1,10 @@
-"""A trained encoder, the classes it knows as points among its embeddings, and what counts as near."""
+"""A trained encoder, the classes it knows as points among its embeddings, and what counts as near.
+
+Some models compare images by direction: their embeddings are scaled to length 1, and a class is the mean of such. Its
+direction decides which class an image belongs to; how strange the image is follows from the distance to the mean
+itself, because only there does the unit of `calibration.strangeness` hold (a direction has lost how far the images of
+its class are spread).
+"""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
@@ -7,6 +13,7 @@ from functools import cached_property
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from episodica.classifier.calibration import FALSE_REJECTS, UNCALIBRATED, Calibration, strangeness
 from episodica.classifier.recogniser import Places, Recogniser, Strange
@@ -21,8 +28,8 @@ from episodica.learners.learner import Learner
 @dataclass(frozen=True, eq=False)
 class KnownClass:
     name: str
-    prototype: Tensor  # [D]
-    images: int  # that the prototype is the mean of
+    prototype: Tensor  # [D], the mean of its embedded images
+    images: int  # so many of them
     learned: bool  # by training, or remembered from a few images
 
 
@@ -33,6 +40,7 @@ class TrainedRecogniser(Recogniser):
     augment: AugmentConfig
     known: tuple[KnownClass, ...] = ()
     calibration: Calibration = UNCALIBRATED
+    by_direction: bool = False  # whether lengths of embeddings and of class means say nothing
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -48,7 +56,11 @@ class TrainedRecogniser(Recogniser):
 
         if not len(images):
             return np.empty((0, *self.learner.backbone.out_shape(self.image_size)), np.float32)
-        return embed_chunks(self._encoder, torch.arange(len(images)), views).float().cpu().numpy()
+        return self.compared(embed_chunks(self._encoder, torch.arange(len(images)), views).float()).cpu().numpy()
+
+    def compared(self, vectors: Tensor) -> Tensor:
+        """Embeddings, or class means, as they are compared with each other. [..., D]"""
+        return F.normalize(vectors, dim=-1) if self.by_direction else vectors
 
     def only(self, support: Mapping[str, np.ndarray]) -> "TrainedRecogniser":
         """With these classes instead of its own: of each the embeddings of k images, [k, D]."""
@@ -72,8 +84,16 @@ class TrainedRecogniser(Recogniser):
         return replace(self, known=tuple(known for known in self.known if known.name in names))
 
     def scores(self, vectors: Tensor) -> Tensor:
-        """Minus the squared distance of each image to each class. [M, D] -> [M, C]"""
-        return self.learner.scores(self._prototypes[None], vectors[None])[0].clamp(max=0)
+        """Minus the squared distance of each image to each class, as they are compared. [M, D] -> [M, C]"""
+        return self.scores_among(self._prototypes[None], vectors[None])[0]
+
+    def scores_among(self, means: Tensor, vectors: Tensor) -> Tensor:
+        """The same of any classes, given by their means. [B, N, D], [B, M, D] -> [B, M, N]"""
+        return -self.distances(self.compared(means), vectors)
+
+    def distances(self, means: Tensor, vectors: Tensor) -> Tensor:
+        """The squared distance of each image to each mean. [B, N, D], [B, M, D] -> [B, M, N]"""
+        return -self.learner.scores(means, vectors).clamp(max=0)
 
     @property
     def temperature(self) -> float:
@@ -90,7 +110,7 @@ class TrainedRecogniser(Recogniser):
         From a learned class half the distance to the middle of all learned ones is taken off: images that are far from
         everything, because they are rich in contrast, are no stranger for that.
         """
-        distances = -self.scores(vectors)
+        distances = self.distances(self._prototypes[None], vectors[None])[0]
         if hidden is not None:
             distances.scatter_(1, hidden[:, None], torch.inf)
         learned = torch.tensor([known.learned for known in self.known])

@@ -74,7 +74,8 @@ class TrainedState(ModelState):
         restore_module("learner", learner, self.weights)
         lines = zip(self.classes, self.prototypes, strict=True)
         known = tuple(KnownClass(c.name, point, self.images_of(c), c.kind == "learned") for c, point in lines)
-        found = TrainedRecogniser(learner.eval(), size, self.config.augment, known, self.record.calibration)
+        config, calibration = self.config, self.record.calibration
+        found = TrainedRecogniser(learner.eval(), size, config.augment, known, calibration, config.normalised)
         (vector,) = torch.from_numpy(found.embed(np.zeros((1, size, size, 3), np.uint8)))
         if not all(bool(t.isfinite().all()) for t in (vector, self.prototypes, *self.weights.values())):
             raise ValueError("weights or classes are not finite numbers")

@@ -47,8 +47,12 @@ def learn(
     ] = None,
     budget: Annotated[int | None, Parameter(help="or images that all classes together leave")] = None,
     method: Annotated[
-        Literal["erd", "ft"], Parameter(help="erd: replay exemplars and keep old answers; ft: new classes alone")
-    ] = "erd",
+        Literal["nrd", "erd", "ft"] | None,
+        Parameter(
+            help="nrd: replay exemplars and keep neighbourhoods; erd: replay them in episodes and keep old answers; "
+            "ft: new classes alone. Default: that of the model, of a new one nrd"
+        ),
+    ] = None,
     existing: Annotated[
         Literal["refuse", "merge"], Parameter(help="what to do with classes that came before")
     ] = "refuse",

@@ -81,7 +81,7 @@ class Forward:
         views, drawn = len(access.rows if bank is None else bank), steps * config.training_shape.images
         few_views = bank is not None or not augment.random
         kept = None
-        if access.frozen is not None and few_views:
+        if access.frozen is not None and few_views and not config.method.build().turns_images:
             kept = access.frozen.images if bank is None else _views_kept(access.frozen, bank, drawn)
         return cls(
             access,
@@ -127,12 +127,18 @@ class Forward:
         views = rows
         if self._bank is not None:
             views = {name: self._bank.choose(rows[name], g) for name, g in generators.items()}
+        turns = {
+            name: drawn.turns for name, drawn in draws.items() if isinstance(drawn, Batch) and drawn.turns is not None
+        }
         if self._kept is not None:
+            assert not turns, "what was kept is of upright images"
             self._access.require(torch.cat(list(rows.values())))
             return views, {name: self._kept[numbers] for name, numbers in views.items()}
         if self._bank is not None:
-            return views, {name: self._bank.pixels(chosen) for name, chosen in views.items()}
-        return rows, {name: self._access.augmented(rows[name], g) for name, g in generators.items()}
+            pixels = {name: self._bank.pixels(chosen) for name, chosen in views.items()}
+        else:
+            pixels = {name: self._access.augmented(rows[name], g) for name, g in generators.items()}
+        return views, pixels | {name: turned(pixels[name], by) for name, by in turns.items()}
 
     def _new(self, episodes: Mapping[str, Episodes], inputs: Mapping[str, Tensor]) -> dict[str, Embedded]:
         if not episodes:
@@ -197,6 +203,15 @@ class Lazy(Mapping[str, Value]):
 
     def __len__(self) -> int:
         return len(self._names)
+
+
+def turned(images: Tensor, turns: Tensor) -> Tensor:
+    """Each image turned so many times by 90 degrees. [M, 3, S, S], [M] -> [M, 3, S, S]"""
+    result = images.clone()
+    for turn in turns.unique().tolist():
+        places = (turns == turn).nonzero().flatten().to(images.device)
+        result[places] = images[places].rot90(turn, (2, 3))
+    return result
 
 
 def _fits(views: int, access: SessionAccess, teacher: Learner) -> bool:

@@ -39,6 +39,11 @@ class Method(Module, Component, kind="method"):
     released_bn: ClassVar[Literal["split", "joint"]] = "joint"  # `train.bn` of the authors' script after session 1
     centroids: ClassVar[str] = "raw"  # how its embedding is evaluated, unless told otherwise
 
+    @property
+    def turns_images(self) -> bool:
+        """Whether it draws images to be turned, so that what frozen blocks make of upright ones is of no use."""
+        return False
+
     def check(self, shape: Shape, learner: type[Learner]) -> None:
         """Raise a ValueError where the hyper-parameters do not fit the episodes or the learner."""
 

@@ -17,14 +17,16 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from episodica.config.sections import TrainConfig
-from episodica.lazy_torch import F, Optimizer, Tensor, nn, torch
+from episodica.lazy_torch import F, Generator, Optimizer, Tensor, nn, torch
 from episodica.learners.learner import Learner
 from episodica.methods.access import Access
-from episodica.methods.batches import NO_EPISODES, draw_groups
+from episodica.methods.batches import NO_EPISODES, arrived, draw_groups
 from episodica.methods.heads import features
 from episodica.methods.method import Method, Step, require_vectors
 from episodica.rng import StepGenerators
 from episodica.types import Batch, Pools, Shape
+
+TURNS = 4  # by 90 degrees, until an image is upright again
 
 
 class NRD(Method, name="nrd"):
@@ -44,14 +46,22 @@ class NRD(Method, name="nrd"):
     group: Annotated[
         int, Field(ge=2, description="images of a class in a half, at least, where there are more classes than fit")
     ] = 4
-    lr: Annotated[float, Field(gt=0, description="learning rate, falling to 0 along a cosine in every session")] = 0.1
+    turned: Annotated[
+        float,
+        Field(ge=0, le=1, description="share of groups turned by 90, 180 or 270 degrees, as classes of their own"),
+    ] = 0.5
+    lr: Annotated[float, Field(gt=0, description="learning rate, falling to 0 along a cosine in every session")] = 0.05
     momentum: Annotated[float, Field(ge=0, lt=1, description="Nesterov momentum of SGD")] = 0.9
     weight_decay: Annotated[float, Field(ge=0, description="of SGD, on the whole network")] = 5e-4
 
-    weight: nn.Parameter = field(init=False)  # [C, D], classes in the order of arrival
+    weight: nn.Parameter = field(init=False)  # [C * turns, D], classes in the order of arrival
 
     def __post_init__(self) -> None:
         self.weight = nn.Parameter(torch.empty(0, 0))
+
+    @property
+    def turns_images(self) -> bool:
+        return self.turned > 0
 
     def check(self, shape: Shape, learner: type[Learner]) -> None:
         require_vectors(learner, "it compares the directions of embeddings")
@@ -68,19 +78,39 @@ class NRD(Method, name="nrd"):
         return self.lr * (1 + cos(pi * step / steps)) / 2
 
     def begin(self, access: Access, pools: Pools) -> None:
-        """The classifier's weights of new classes start at their class means."""
-        means = [F.normalize(features(access, rows)).mean(0) for rows in pools.current.by_class().values()]
+        """The classifier's weights of classes that have none start at their class means: those of new classes, and of
+        past ones, by their exemplars, where training goes on from an embedding alone."""
+        without = list(arrived(pools).by_class().values())[len(self.weight) // self._turns :]
+        means = [F.normalize(features(access, rows)).mean(0) for rows in without]
         known = self.weight.detach().reshape(-1, len(means[0]))
-        self.weight = nn.Parameter(torch.cat([known, F.normalize(torch.stack(means))]))
+        directions = F.normalize(torch.stack(means)).repeat_interleave(self._turns, dim=0)
+        self.weight = nn.Parameter(torch.cat([known, directions]))
 
     def draw(self, pools: Pools, shape: Shape, rng: StepGenerators) -> Mapping[str, Batch]:
         """As many images of the current task, and as many exemplars, as an episode has."""
-        current = draw_groups(pools.current, shape.images, self.group, rng("mix"))
+        current = self._some_turned(draw_groups(pools.current, shape.images, self.group, rng("mix")), rng("turns"))
         if pools.past is None:
             return {"mix": current}
-        past = draw_groups(pools.past, shape.images, self.group, rng("past"))
-        labels = torch.cat([past.labels, len(pools.past) + current.labels])
-        return {"mix": Batch(torch.cat([past.rows, current.rows]), labels)}
+        past = self._some_turned(draw_groups(pools.past, shape.images, self.group, rng("past")), rng("past turns"))
+        labels = torch.cat([past.labels, self._turns * len(pools.past) + current.labels])
+        turns = None if past.turns is None or current.turns is None else torch.cat([past.turns, current.turns])
+        return {"mix": Batch(torch.cat([past.rows, current.rows]), labels, turns)}
+
+    def _some_turned(self, drawn: Batch, g: Generator) -> Batch:
+        """Groups of a class, turned or upright. A class has a place in the classifier for each turn."""
+        if not self.turns_images:
+            return drawn
+        classes, places = drawn.labels.unique(return_inverse=True)
+        groups = torch.arange(len(drawn.labels)) // len(classes) // self.group  # `draw_groups` goes round the classes
+        shape = len(classes), int(groups[-1]) + 1
+        turns = torch.randint(1, TURNS, shape, generator=g) * (torch.rand(shape, generator=g) < self.turned)
+        turns = turns[places, groups]
+        return Batch(drawn.rows, TURNS * drawn.labels + turns, turns)
+
+    @property
+    def _turns(self) -> int:
+        """Places of a class in the classifier."""
+        return TURNS if self.turns_images else 1
 
     def loss(self, step: Step) -> dict[str, Tensor]:
         new = step.new_batches["mix"]

@@ -353,3 +353,24 @@ def test_the_size_is_taken_from_images_of_the_kinds_that_are_read(tmp_path):
 @pytest.mark.parametrize(("images", "available", "held_out"), [(20, 100, 4), (20, 5, 1), (20, 3, 0), (2, 100, 0)])
 def test_a_few_images_are_held_out(images, available, held_out):
     assert Share(images).held_out_of(available) == held_out
+
+
+@pytest.mark.parametrize("second", [{"c": 2}, {"c": 2, "d": 3}])
+def test_a_model_that_compares_by_direction_stays_so(model, write_classes, second):
+    _learn(model, write_classes("first", {"a": 0, "b": 1}), method="nrd")
+    state = _learn(model, write_classes("second", second))
+    assert state.config.method.name == "nrd"
+    found = state.recogniser()
+    vectors = found.embed(np.random.default_rng(0).integers(0, 256, (3, 16, 16, 3), np.uint8))
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
+    assert found.probabilities(vectors).shape == (3, 2 + len(second))
+    third = write_classes("third", {"e": 4, "f": 5})
+    for other in ("erd", "ft"):
+        with pytest.raises(InputError, match=r"made with nrd.*by direction"):
+            _call(model, third, method=other)
+
+
+def test_a_model_that_compares_points_stays_so(model, write_classes):
+    _learn(model, write_classes("first", {"a": 0, "b": 1}), method="erd")
+    with pytest.raises(InputError, match=r"made with erd.*as points"):
+        _call(model, write_classes("second", {"c": 2, "d": 3}), method="nrd")

@@ -6,13 +6,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from episodica.engine.forward import Forward, Lazy, frozen
+from episodica.engine.forward import Forward, Lazy, frozen, turned
 from episodica.learners.protonet import ProtoNet
 from episodica.methods.batches import draw_batch
 from episodica.methods.erd import ERD
 from episodica.models.random_layers import Dropout, lending
 from episodica.rng import StepGenerators, generator
-from episodica.types import Embedded, Shape
+from episodica.types import Batch, Embedded, Shape
 
 RNG = StepGenerators(0, 0, 0, 1)
 STILL = {"crop": "none", "flip": False, "brightness": 0.0, "contrast": 0.0, "colour": 0.0}
@@ -41,6 +41,17 @@ def flat(embedded: Embedded) -> Tensor:
 def assert_same_state(one, other) -> None:
     for name, tensor in one.state_dict().items():
         assert torch.equal(tensor, other.state_dict()[name]), name
+
+
+def test_images_of_a_batch_are_turned_as_it_says(make_access, learner, pools):
+    rows = pools.current.images()[:6]
+    turns = torch.tensor([0, 1, 2, 3, 0, 1])
+    access, twin = make_access(), deepcopy(learner)
+    images = access.augmented(rows, RNG("engine.augment.mix"))
+    expected = torch.stack([image.rot90(int(turn), (1, 2)) for image, turn in zip(images, turns, strict=True)])
+    assert torch.equal(turned(images, turns), expected)
+    step = Forward(access, learner, None, split_bn=False, cache=False)({"mix": Batch(rows, turns, turns)}, RNG)
+    assert torch.allclose(step.new_batches["mix"].features, twin.embed(expected).flatten(1), atol=1e-6)
 
 
 @pytest.mark.parametrize("episodes", [1, 2])

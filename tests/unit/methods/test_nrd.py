@@ -15,7 +15,7 @@ from episodica.methods.batches import draw_groups
 from episodica.methods.method import Step
 from episodica.methods.nrd import NRD, neighbourhood_change, neighbourhood_loss, without_diagonal
 from episodica.rng import StepGenerators, generator
-from episodica.types import EmbeddedBatch, Pool, Shape
+from episodica.types import EmbeddedBatch, Pool, Pools, Shape
 
 LABELS = torch.tensor([0, 1, 0, 2, 1, 3])  # the last two classes have one image each
 SCALE = 5.0
@@ -95,21 +95,81 @@ def test_the_terms_are_those_of_the_equations(learner, later):
     assert {name: term.item() for name, term in method.loss(now).items()} == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.parametrize("turned", [0, 0.5])
+@pytest.mark.parametrize("known", [0, 1])
+def test_classes_without_a_weight_begin_at_their_mean_direction(pools, known, turned):
+    """Past ones too, by their exemplars: where a model goes on from its embedding, no weight is left of them."""
+    table = random("table", 1 + int(pools.seen.images().max()), 4)
+
+    class Access:
+        learner = None
+
+        def embed(self, learner, rows):
+            return table[rows]
+
+    places = 4 if turned else 1
+    method, before = NRD(turned=turned), random("weight", known * places, 4)
+    method.weight.data = before if known else torch.empty(0, 0)
+    method.begin(Access(), pools)  # type: ignore[arg-type]
+    expected = [*before]
+    for rows in [*pools.past.by_class().values(), *pools.current.by_class().values()][known:]:
+        total = torch.stack([table[row] / table[row].norm() for row in rows.tolist()]).sum(0)
+        expected += [total / total.norm()] * places
+    torch.testing.assert_close(method.weight.detach(), torch.stack(expected))
+
+
 def test_a_weight_of_zero_leaves_a_term_out(learner):
     method, now = NRD(neighbours=0, keep=0), step(learner, later=True)
     method.weight.data = random("weight", 5, 4)
     assert set(method.loss(now)) == {"classify"}
 
 
-def test_half_of_a_step_is_of_the_current_task_and_half_exemplars(pools):
+@pytest.mark.parametrize("turned", [0, 0.5])
+def test_half_of_a_step_is_of_the_current_task_and_half_exemplars(pools, turned):
     shape = Shape(2, 1, 3)
-    batch = NRD(group=2).draw(pools, shape, StepGenerators(0, 1, 0, 1))["mix"]
+    batch = NRD(group=2, turned=turned).draw(pools, shape, StepGenerators(0, 1, 0, 1))["mix"]
+    places = 4 if turned else 1
     current = set(pools.current.images().tolist())
     assert [row in current for row in batch.rows.tolist()] == [False] * shape.images + [True] * shape.images
     assert all(
-        (label >= len(pools.past)) == (row in current)
+        (label >= places * len(pools.past)) == (row in current)
         for row, label in zip(*map(Tensor.tolist, (batch.rows, batch.labels)), strict=True)
     )
+
+
+def test_without_turned_images_the_draw_is_that_of_upright_ones(pools):
+    shape, rng = Shape(2, 1, 3), StepGenerators(0, 1, 0, 1)
+    upright, turned = (NRD(group=2, turned=share).draw(pools, shape, rng)["mix"] for share in (0, 0.5))
+    assert upright.turns is None
+    assert turned.turns is not None
+    assert turned.rows.tolist() == upright.rows.tolist()
+    assert (turned.labels // 4).tolist() == upright.labels.tolist()
+    assert (turned.labels % 4).tolist() == turned.turns.tolist()
+
+
+@given(st.integers(1, 7), st.integers(1, 60), st.integers(2, 6), st.integers(0, 99))
+def test_the_images_of_a_group_are_turned_alike(classes, size, group, seed):
+    pool = Pool.of({i: range(100 * i, 100 * i + 20) for i in range(classes)})
+    shape, rng = Shape(size, 0, 1), StepGenerators(seed, 0, 0, 1)
+    batch = NRD(group=group, turned=1).draw(Pools(pool, None), shape, rng)["mix"]
+    assert batch.turns is not None
+    assert set(batch.turns.tolist()) <= {1, 2, 3}
+    drawn: dict[int, list[int]] = {}
+    for row, turn in zip(batch.rows.tolist(), batch.turns.tolist(), strict=True):
+        drawn.setdefault(row // 100, []).append(turn)
+    for turns in drawn.values():
+        for start in range(0, len(turns), group):
+            assert len(set(turns[start : start + group])) == 1
+
+
+def test_half_of_the_groups_are_turned():
+    pool = Pool.of({i: range(100 * i, 100 * i + 20) for i in range(50)})
+    draws = [
+        NRD(group=2).draw(Pools(pool, None), Shape(100, 0, 1), StepGenerators(0, 0, step, 200))["mix"].labels % 4
+        for step in range(200)
+    ]
+    shares = torch.cat(draws).bincount() / 20_000
+    assert shares.tolist() == pytest.approx([1 / 2, 1 / 6, 1 / 6, 1 / 6], abs=0.02)
 
 
 def test_the_rate_falls_to_nothing_along_a_cosine():
