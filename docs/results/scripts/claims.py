@@ -5,13 +5,10 @@ from typing import Any
 
 import yaml
 
-from committed import RESULTS, Difference, Group, Run
-from episodica.config import resolve
-from episodica.config.flat import flatten, nest
+from committed import RESULTS, Difference, Group, matching
 from episodica.report.cells import shown
 
 MARGIN = 0.015  # two seeds of one incremental method were up to 1.3 points apart on unseen classes
-METHOD = ("method.", "memory.", "train.episodes_per_step")
 
 
 def claims() -> str:
@@ -57,7 +54,8 @@ def verdict(kind: Any, found: Sequence[Difference]) -> str:
 def differences(claim: Mapping[str, Any]) -> list[tuple[str, Difference]]:
     """First minus second for every order and seed that both have; a bound stands for every seed of its order."""
     group = Group.read(claim["group"])
-    first, second = (_matching(group.runs, claim[side], claim.get("where", {})) for side in ("first", "second"))
+    finished = [run for run in group.runs if run[1].status == "finished"]
+    first, second = (matching(finished, claim[side], claim.get("where", {})) for side in ("first", "second"))
     found = [
         (f"order {config.stream.seed} seed {config.seed}", group.difference((config, results), other, claim["metric"]))
         for config, results in first
@@ -66,13 +64,3 @@ def differences(claim: Mapping[str, Any]) -> list[tuple[str, Difference]]:
         and (other[0].seed == config.seed or config.is_bound or other[0].is_bound)
     ]
     return sorted(found)
-
-
-def _matching(runs: Sequence[Run], asked: Mapping[str, Any], where: Mapping[str, Any]) -> list[Run]:
-    """Runs of a method with these fields and, for the rest of method and memory, the defaults."""
-    usual = {
-        path: value for path, value in flatten(resolve(nest(dict(asked))).tree()).items() if path.startswith(METHOD)
-    }
-    wanted = usual | dict(where)
-    trees = [(run, flatten(run[0].tree())) for run in runs if run[1].status == "finished"]
-    return [run for run, tree in trees if all(tree.get(path) == value for path, value in wanted.items())]

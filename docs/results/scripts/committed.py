@@ -2,15 +2,17 @@
 with the commands that made them and, where the accuracy of every episode was at hand, `paired.json`."""
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import hypot
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
 
-from episodica.config import RunConfig
+from episodica.config import RunConfig, resolve
+from episodica.config.flat import flatten, nest
 from episodica.files.door import Folder
 from episodica.records.results import Mean, Results
 from episodica.records.run import load_config, load_results
@@ -18,6 +20,7 @@ from episodica.records.run import load_config, load_results
 RESULTS = Path(__file__).parents[1]
 RUNS = RESULTS / "runs"
 METRICS = ("meta_test", "seen")
+OF_METHOD = ("method.", "memory.", "train.episodes_per_step")
 
 Run = tuple[RunConfig, Results]
 
@@ -77,6 +80,16 @@ def at_the_end(run: Run, other: Run, metric: str) -> Mean:
     if not (config.is_bound or other[0].is_bound):
         reached = min(reached, len(other[1].sessions))
     return getattr(results.sessions[reached - 1], metric)
+
+
+def matching(runs: Sequence[Run], asked: Mapping[str, Any], where: Mapping[str, Any]) -> list[Run]:
+    """Runs of a method with these fields and, for the rest of method and memory, the defaults."""
+    usual = {
+        path: value for path, value in flatten(resolve(nest(dict(asked))).tree()).items() if path.startswith(OF_METHOD)
+    }
+    wanted = usual | dict(where)
+    trees = [(run, flatten(run[0].tree())) for run in runs]
+    return [run for run, tree in trees if all(tree.get(path) == value for path, value in wanted.items())]
 
 
 def read_paired(path: Path) -> dict[tuple[str, str], dict[str, Mean]]:

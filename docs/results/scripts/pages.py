@@ -1,6 +1,7 @@
 """Write the results pages anew: templates, with the generated parts put where they name them (`make results`).
 
-A line `{{ part words }}` of a template becomes what the function of that name gives for these words.
+Where a template says `{{ part words }}`, in a line of its own or in a sentence, stands what the function of that name
+gives for these words: a table of `tables.py`, the verdicts of `claims.py` or a number of `sentences.py`.
 """
 
 import re
@@ -9,12 +10,14 @@ from pathlib import Path
 
 from claims import claims
 from committed import RESULTS
+from sentences import forgetting, lead, seen, unseen
 from tables import accuracy, by_task, centroids, encoders, factors, paired, times
 
 PARTS: dict[str, Callable[..., str]] = {
-    one.__name__: one for one in (accuracy, by_task, centroids, claims, encoders, factors, paired, times)
+    one.__name__: one
+    for one in (accuracy, by_task, centroids, claims, encoders, factors, forgetting, lead, paired, seen, times, unseen)
 }
-PLACE = re.compile(r"^\{\{ (.+) \}\}$", re.MULTILINE)
+PLACE = re.compile(r"\{\{ (.+?) \}\}")
 NOTE = "<!-- Written by `make results` from {template} and the committed runs: edit the template, not this page. -->\n"
 
 

@@ -1,5 +1,6 @@
 """The results pages are what their templates and the committed runs give, and verdicts follow their rules."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,27 @@ def test_pages_are_up_to_date() -> None:
 
     written = {path.name: path.read_text() == text for path, text in pages().items()}
     assert written == dict.fromkeys(written, True), "run `make results` and commit the pages"
+
+
+def test_a_sentence_takes_its_numbers_from_the_committed_runs() -> None:
+    from committed import Group
+    from sentences import lead, unseen
+
+    runs = {run[0].method.name: run[1] for run in Group.read("long").runs if run[0].stream.seed == 0}
+    assert unseen("long", "erd", "session=2") == f"{100 * runs['erd'].sessions[1].meta_test.mean:.1f}"
+    assert unseen("long", "erd", "order=1") != unseen("long", "erd")
+    assert lead("unseen", "long", "erd", "ft").startswith("+15.0 ± ")
+    with pytest.raises(ValueError, match="0 runs of ida"):
+        unseen("long", "ida", "order=7")
+
+
+def test_no_difference_is_typed_into_a_template() -> None:
+    typed = {
+        path.name: found
+        for path in (SCRIPTS.parent / "templates").glob("*.md")
+        if (found := re.findall(r"[+−]\d+\.\d ± \d+\.\d", path.read_text()))
+    }
+    assert not typed, "say {{ lead ... }} instead"
 
 
 def test_committed_runs_are_configs_and_results_alone() -> None:
@@ -75,7 +97,7 @@ def test_a_difference_is_paired_where_it_is_known_and_else_wider() -> None:
     from committed import Group
 
     group = Group.read("long")
-    runs = {run[0].method.name: run for run in group.runs}
+    runs = {run[0].method.name: run for run in group.runs if run[0].stream.seed == 0}
     paired, turned = (group.difference(runs[a], runs[b], "seen") for a, b in (("erd", "ft"), ("ft", "erd")))
     assert paired.paired
     assert paired.mean == -turned.mean
