@@ -43,7 +43,7 @@ ELSEWHERE = {
 }
 
 Method = Literal["nrd", "erd", "ft"]
-DEFAULT_METHOD: Method = "nrd"  # of new models that are trained
+DEFAULT_METHOD: Method = "erd"  # of new models that are trained
 Existing = Literal["merge", "refuse"]
 Adapt = Literal["auto", "yes", "no"]
 

@@ -50,7 +50,7 @@ def learn(
         Literal["nrd", "erd", "ft"] | None,
         Parameter(
             help="nrd: replay exemplars and keep neighbourhoods; erd: replay them in episodes and keep old answers; "
-            "ft: new classes alone. Default: that of the model, of a new one nrd"
+            "ft: new classes alone. Default: that of the model, of a new one erd"
         ),
     ] = None,
     existing: Annotated[
