@@ -206,6 +206,11 @@ class Folder:
         with suppress(FileNotFoundError), self.opened() as number:
             openat.remove_parts(number)
 
+    def remove_leftovers_of(self, name: str) -> None:
+        """The same of one file, in a folder where other processes may be writing."""
+        with suppress(FileNotFoundError), self.opened() as number:
+            openat.remove_parts_of(number, name)
+
     @staticmethod
     def _require_own(status: os.stat_result, path: Path) -> None:
         if status.st_uid != os.geteuid():

@@ -169,6 +169,26 @@ def remove_parts(number: int, deepest: int = DEEPEST) -> None:
             unlink(number, entry.name)
 
 
+def remove_parts_of(number: int, name: str) -> None:
+    """Of one file, by processes that have ended: others may be at work in the same folder."""
+    begin, end = f".{component(name)}.", ".part"
+    for entry in scan(number):
+        writer = entry.name.removeprefix(begin).removesuffix(end)
+        is_part_of_it = entry.name == f"{begin}{writer}{end}" and writer.isdecimal() and not entry.is_folder
+        if is_part_of_it and not _is_running(int(writer)):
+            unlink(number, entry.name)
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass  # somebody else's
+    return True
+
+
 @contextmanager
 def _deeper(parent: int, name: str, deepest: int) -> Iterator[int]:
     if not deepest:

@@ -90,6 +90,18 @@ def test_parts_are_removed_where_they_are_and_not_behind_links(folder, victim, k
     assert everything_in(folder) == ["file", "inner", "inner/file", "inner/planted"]
 
 
+def test_parts_of_one_file_are_removed_where_their_writer_has_ended(folder):
+    before = everything_in(folder)
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    (folder.path / f".file.{10**30}.part").mkdir()
+    kept = [f".file.{os.getpid()}.part", f".other.{ended.pid}.part", ".file.x.part", "file.1.part"]
+    for name in (*kept, f".file.{ended.pid}.part", f".file.{10**31}.part"):
+        (folder.path / name).write_text("")
+    folder.remove_leftovers_of("file")
+    assert everything_in(folder) == sorted([*before, *kept, f".file.{10**30}.part"])
+
+
 @pytest.mark.parametrize("kind", NO_FILES)
 def test_a_part_that_was_planted_is_not_written_through(folder, victim, kind):
     path = folder.path / f".file.{os.getpid()}.part"

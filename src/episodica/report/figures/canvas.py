@@ -82,6 +82,7 @@ def save(figure: Any, folder: Folder, name: str, endings: Sequence[str]) -> None
     for ending in endings:
         dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(ending)
         draw = partial(figure.savefig, format=ending, dpi=150, metadata=dated)
+        folder.remove_leftovers_of(f"{name}.{ending}")
         folder.write(f"{name}.{ending}", draw)
         figure.set_layout_engine("none")  # it stays where it was put: finding it takes as long as drawing
 
