@@ -1,18 +1,27 @@
 """The exemplar memory: the only images of past tasks that remain.
 
 A class's exemplars are chosen once, at the end of the session that learned it, and never again. The budget is either a
-number for each class or a total that all seen classes share.
+number for each class or a total that all seen classes share. Where exemplars are compressed, a class keeps as many as
+take the bytes of its number of images without compression.
 """
 
 from collections.abc import Callable
 from math import ceil
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from episodica.config.sections import MemoryConfig
 from episodica.lazy_torch import F, Generator, Tensor, torch
 from episodica.types import Pool
 
 Embed = Callable[[Tensor], Tensor]  # rows [M] -> embeddings [M, *E]
+
+
+class Compressed(Protocol):
+    """Images that take fewer bytes than they have."""
+
+    @property
+    def plain_bytes(self) -> int: ...  # of an image without compression
+    def bytes(self, rows: Tensor) -> Tensor: ...  # of each with it, [M]
 
 
 class Kept(NamedTuple):
@@ -42,17 +51,20 @@ class Memory:
         """What the poorest of this many classes is left with."""
         return min(self.quota(classes), self.config.total // classes if self.config.total else self.quota(classes))
 
-    def add(self, pool: Pool, embed: Embed, g: Generator) -> None:
+    def add(self, pool: Pool, embed: Embed, g: Generator, compressed: Compressed | None = None) -> None:
         """Choose exemplars of new classes, then stay within the total."""
         quota = self.quota(len(self.kept) + len(pool))
         for c, rows in pool.by_class().items():
-            count = min(quota, len(rows))
+            count = min(quota, len(rows)) if compressed is None else len(rows)
             if self._needs_no_embedding:
-                self.kept[c] = Kept(rows[at_random(rows, count, g)].tolist(), None)
-                continue
-            embeddings = embed(rows).flatten(1).float().cpu()
-            chosen = SELECT[self.config.select](embeddings, count, g)
-            self.kept[c] = Kept(rows[chosen].tolist(), distance_to_mean(embeddings)[chosen].tolist())
+                chosen, distances = at_random(rows, count, g), None
+            else:
+                embeddings = embed(rows).flatten(1).float().cpu()
+                chosen = SELECT[self.config.select](embeddings, count, g)
+                distances = distance_to_mean(embeddings)[chosen].tolist()
+            if compressed is not None:
+                chosen = chosen[: first_within(compressed.bytes(rows[chosen]), quota * compressed.plain_bytes)]
+            self.kept[c] = Kept(rows[chosen].tolist(), distances and distances[: len(chosen)])
         while self.config.total is not None and len(self) > self.config.total:
             self._drop_one(max(self.kept.values(), key=lambda kept: len(kept.rows)), g)
 
@@ -76,6 +88,11 @@ class Memory:
 
     def restore(self, saved: dict[str, Any]) -> None:
         self.kept = {int(c): Kept(**kept) for c, kept in saved.items()}
+
+
+def first_within(sizes: Tensor, most: int) -> int:
+    """How many of the first together take no more than that."""
+    return int((sizes.cumsum(0) <= most).sum())
 
 
 def distance_to_mean(embeddings: Tensor) -> Tensor:

@@ -1,12 +1,14 @@
 import json
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from episodica.config.sections import MemoryConfig
+from episodica.data.jpeg import JpegStore
 from episodica.memory import SELECT, Memory
 from episodica.rng import generator
 from episodica.types import Pool
@@ -149,6 +151,22 @@ def test_a_total_is_used_up_and_shared_equally(classes, total, drop):
     assert sum(counts) == min(total, 20 * sum(classes))
     assert max(counts) - min(counts) <= 1
     assert memory.smallest(sum(classes)) in (min(counts), total // sum(classes))
+
+
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=4), st.integers(1, 4), st.sampled_from(RULES), seeds)
+def test_compressed_exemplars_fill_the_bytes_of_plain_ones(sizes, per_class, select, seed):
+    images = np.random.default_rng(seed).integers(0, 256, (sum(sizes), 8, 8, 3), np.uint8)
+    store, memory = JpegStore(images, 20), Memory(MemoryConfig(per_class=per_class, select=select, quality=20))
+    (pool,) = tasks([sizes])
+    memory.add(pool, embed, generator(seed), store)
+    for c, rows in pool.by_class().items():
+        chosen = memory.kept[c]
+        kept = torch.tensor(chosen.rows)
+        left = [row for row in rows.tolist() if row not in kept]
+        used, budget = int(store.bytes(kept).sum()), per_class * 8 * 8 * 3
+        assert used <= budget
+        assert not left or used + int(store.bytes(torch.tensor(left)).max()) > budget, "another would have fitted"
+        assert chosen.distances is None or len(chosen.distances) == len(kept)
 
 
 def test_the_largest_class_gives_way():

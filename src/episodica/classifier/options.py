@@ -36,6 +36,7 @@ ELSEWHERE = {
     "method.name": "choose the method with the option method: nrd, erd or ft",
     "train.epochs": "use the option epochs",
     "memory.per_class": "use the option keep, which counts held-out images too",
+    "memory.quality": "a model keeps its images as they came: leave it out",
     "memory.total": "use the option budget, which counts held-out images too",
     "stream": "there is one task a call",
     "eval": "a model is measured on the images that it holds out",

@@ -67,6 +67,14 @@ class MemoryConfig(Section):
     """nearest to centre, random, herding, near centre or boundary; auto: what the method or else the learner prefers"""
     drop: Literal["random", "farthest"] = "random"
     """which exemplar of the largest class goes when the total is exceeded"""
+    quality: int | None = Field(default=None, ge=1, le=90)
+    """train on JPEG of this quality, and keep as many exemplars as take the bytes of `per_class` images without it"""
+
+    @model_validator(mode="after")
+    def _bytes_of_a_class(self) -> Self:
+        if self.quality is not None and self.total is not None:
+            raise ValueError("quality goes with per_class, whose bytes it fills, and not with total: leave one out")
+        return self
 
     @model_validator(mode="before")
     @classmethod

@@ -113,6 +113,12 @@ class RunConfig(Section):
         with _refusing("eval.centroids"):
             if self.normalised and not learner.vectors:
                 raise ValueError(f"learner {learner.name} compares maps, which have no length to normalise: set raw")
+        with _refusing("memory.quality"):
+            if self.memory.quality is not None and self.replays and backbone.train_ != "all":
+                raise ValueError(
+                    "frozen blocks see each image once, compressed or not, and evaluation asks about images as they "
+                    "are: leave it out, or train all blocks (backbone.train all)"
+                )
         with _refusing("eval.mirrored"):
             if self.eval.mirrored and not learner.vectors:
                 raise ValueError(

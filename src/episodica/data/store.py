@@ -14,20 +14,20 @@ class ImageStore:
     def __init__(self, images: np.ndarray) -> None:
         assert images.dtype == np.uint8
         assert images.ndim == 4
-        self._images = images
+        self.images = images
 
     def __len__(self) -> int:
-        return len(self._images)
+        return len(self.images)
 
     @property
     def size(self) -> int:
-        return self._images.shape[1]
+        return self.images.shape[1]
 
     def read(self, rows: Tensor) -> Tensor:
         wanted = rows.numpy()
-        if isinstance(self._images, np.memmap):
-            fetch(self._images, wanted)
-        return torch.from_numpy(self._images[wanted])
+        if isinstance(self.images, np.memmap):
+            fetch(self.images, wanted)
+        return torch.from_numpy(self.images[wanted])
 
 
 def fetch(images: np.memmap, rows: np.ndarray) -> None:

@@ -1,6 +1,7 @@
 """What a config stands for before anything is trained: images, split, stream, and a freshly initialised learner."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -10,6 +11,7 @@ from episodica.config import RunConfig
 from episodica.data import augment
 from episodica.data.cache import Arrays, OnProgress
 from episodica.data.dataset import Dataset, silent
+from episodica.data.jpeg import JpegStore
 from episodica.data.sampling import MIN_WAY
 from episodica.data.splits import Split, make_split
 from episodica.data.store import ImageStore
@@ -48,6 +50,12 @@ class Experiment:
     class_names: tuple[str, ...]
     device: torch.device
     over: "Embedded | None" = None
+
+    @cached_property
+    def compressed(self) -> JpegStore | None:
+        """The images that training sees, where the memory keeps them as JPEG."""
+        quality = self.config.memory.quality if self.config.replays else None
+        return None if quality is None else JpegStore(self.store.images, quality)
 
     def pixels(self, rows: Tensor) -> Tensor:
         """Any images as evaluation sees them; training goes through the gate of `Access` instead."""

@@ -107,7 +107,7 @@ class Trainer:
         teacher = frozen(self.learner) if self.session else None
         if tensors and teacher is not None:
             restore_module("learner", teacher, self.checkpoints.at_end_of(self.session - 1))
-        store, device = self.experiment.store, self.experiment.device
+        store, device = self.experiment.compressed or self.experiment.store, self.experiment.device
         access = SessionAccess(store, self.config.augment, device, pools, rng, self.learner, teacher, self.frozen)
         if not tensors:
             self._log("session", classes=len(pools.current), memory=len(self.memory))
@@ -123,7 +123,8 @@ class Trainer:
         elif self.session == 0:
             self._notice("no block of the backbone trains and nothing else has weights: there is nothing to train")
         if self.method.replays:
-            self.memory.add(pools.current, partial(access.embed_for_choice, self.learner), rng("engine.memory"))
+            embed = partial(access.embed_for_choice, self.learner)
+            self.memory.add(pools.current, embed, rng("engine.memory"), self.experiment.compressed)
         self.method.end(access, pools)
         if self.learner.sums_up:
             current = pools.current

@@ -46,6 +46,19 @@ def test_a_run_that_lacks_only_its_last_word_is_finished_by_it(tmp_path: Path) -
     assert run_one(config, tmp_path, silent) == results
 
 
+def test_a_compressed_memory_holds_more_images_in_the_same_bytes(tmp_path: Path) -> None:
+    plain, compressed = tiny(), tiny({"memory.quality": 20})
+    for config in (plain, compressed):
+        run_one(config, tmp_path, silent)
+    kept = {
+        config.memory.quality: [len(c["rows"]) for c in exemplars["classes"].values()]
+        for config in (plain, compressed)
+        for exemplars in [json.loads((tmp_path / config.run_id / "exemplars.json").read_text())]
+    }
+    assert set(kept[None]) == {plain.memory.per_class}
+    assert min(kept[20]) > plain.memory.per_class  # type: ignore[operator]
+
+
 def test_a_failed_run_that_goes_on_has_not_failed(tmp_path: Path) -> None:
     config = tiny()
     with RunFolder(tmp_path, config) as folder:
