@@ -18,8 +18,8 @@ check: .venv/.dev  ## the quick half of `make test`: formatting, lint and types
 format: .venv/.dev
 	$(BIN)/ruff format $(CODE) && $(BIN)/ruff check --fix $(CODE)
 
-results: .venv/.dev  ## the pages of docs/results, from their templates and the committed runs
-	$(BIN)/python docs/results/scripts/pages.py
+results: .venv/.dev  ## the pages and curves of docs/results, from their templates and the committed runs
+	$(BIN)/python docs/results/scripts/pages.py && $(BIN)/python docs/results/scripts/pictures.py
 
 torture: .venv/.dev  ## every command above a disk that fails, tears, dies or loses power at every operation, killed, and two at once; hours, or MINUTES=60
 	cd tests && OMP_NUM_THREADS=1 ../$(BIN)/python -m torture $(if $(MINUTES),--minutes $(MINUTES))

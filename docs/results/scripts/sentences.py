@@ -5,7 +5,7 @@
     {{ lead unseen long erd icarl }}             the first minus the second, with its interval
 
 A run is named by its method, and by the settings in which it differs from the method's defaults: `erd,method.p=0.6`.
-Order and seed are 0 unless said otherwise.
+Order and seed are 0 unless said otherwise; other settings that tell runs of a group apart follow too: `train.lr=0.003`.
 """
 
 from collections.abc import Sequence
@@ -53,6 +53,7 @@ def _run(group: Group, named: str, options: Sequence[str]) -> Run:
     method, *fields = named.split(",")
     asked, place = _settings(fields), _settings(options)
     where = {"stream.seed": place.get("order", 0), "seed": place.get("seed", 0)}
+    where |= {path: value for path, value in place.items() if "." in path}
     found = matching(group.runs, {"method.name": method} | asked, where)
     if len(found) != 1:
         raise ValueError(f"{group.name} has {len(found)} runs of {named} at {where}: name one")
