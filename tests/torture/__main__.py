@@ -1,10 +1,12 @@
 """`python -m torture`: the commands, and what they read, under everything that can go wrong with a disk, a process, a
 clock or a file.
 
+`inputs`: hostile images, archives, pickles, tensors, YAML, JSON, models and requests; each is answered or refused.
+`kills`: `kill -9` at random moments. `together`: two processes at once.
 `faults`: above a disk that fails, tears, dies or loses power at every operation, and with a clock that leaps.
-`together`: two processes at once. `kills`: `kill -9` at random moments.
-After each the folder must be in the old state or in the new one; the same command must then end as if nothing had
-happened, to the bit.
+After each of these three the folder must be in the old state or in the new one; the same command must then end as if
+nothing had happened, to the bit.
+`soak`: a server under mixed load beside another writer, for `--minutes`; only where it is named.
 """
 
 import argparse
@@ -17,7 +19,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torture.counting import Count, table
+from torture.counting import Count, evenly, table
 from torture.layer import adopt_orphans, load_and_start_again
 
 if TYPE_CHECKING:
@@ -25,16 +27,38 @@ if TYPE_CHECKING:
 
 IN_MEMORY = Path("/dev/shm")  # where disks are simulated, waiting for a real one would take most of the time
 LOADED_ONCE = ("onnx", "torch.fx.experimental.symbolic_shapes", "episodica.cli.learn")  # and not by every child
-PARTS = {"kills": 0.4, "together": 0.15, "faults": 1.0}  # and how much of the time that is left each may take
+OF_STORIES = {"kills": 0.4, "together": 0.15, "faults": 1.0}  # and how much of the time that is left each may take
+PARTS = {"inputs": 0.2, **OF_STORIES}
+SOAK, SOAK_MINUTES = "soak", 3.0
 
 
 def parts(asked: argparse.Namespace, place: Path) -> Iterator[Count]:
+    ends = None if asked.minutes is None else time.monotonic() + 60 * asked.minutes
+    for part, share in PARTS.items():
+        if asked.parts and part not in asked.parts:
+            continue
+        until = None if ends is None else time.monotonic() + share * (ends - time.monotonic())
+        yield from of_inputs(asked, place, until) if part == "inputs" else of_stories(part, asked, place, until)
+    if SOAK in asked.parts:
+        from torture.soak import soak
+
+        yield soak(place, 60 * (asked.minutes or SOAK_MINUTES), asked.rate)
+
+
+def of_inputs(asked: argparse.Namespace, place: Path, until: float | None) -> Iterator[Count]:
+    from torture.hostile import throw
+
+    return throw(asked.inputs, place, until, asked.keep)
+
+
+def of_stories(part: str, asked: argparse.Namespace, place: Path, until: float | None) -> Iterator[Count]:
     from torture.faults import torture
     from torture.kills import Killer
     from torture.stories import draw, stop_the_clock, stories
     from torture.together import meet
 
-    draw(place / "images")
+    if not (place / "images").exists():
+        draw(place / "images")
     stop_the_clock()
     chosen = [story for story in stories(place / "images") if asked.only is None or story.name in asked.only]
     kills = -(-asked.kills // len(chosen))
@@ -43,38 +67,35 @@ def parts(asked: argparse.Namespace, place: Path) -> Iterator[Count]:
         "together": lambda story, until: meet(story, place, asked.share, until),
         "faults": lambda story, until: torture(story, place, asked.share, until),
     }
-    ends = None if asked.minutes is None else time.monotonic() + 60 * asked.minutes
-    for part, share in PARTS.items():
-        if asked.parts and part not in asked.parts:
-            continue
-        until = None if ends is None else time.monotonic() + share * (ends - time.monotonic())
-        for left, story in zip(range(len(chosen), 0, -1), chosen, strict=True):
-            yield each[part](story, None if until is None else evenly(until, left))
-
-
-def evenly(until: float, left: int) -> float:
-    """Until when the first of those that are left may take."""
-    now = time.monotonic()
-    return now + (until - now) / left
+    for left, story in zip(range(len(chosen), 0, -1), chosen, strict=True):
+        yield each[part](story, evenly(until, left))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m torture", description=__doc__)
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)} (default: all)")
+    names = [*PARTS, SOAK]
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(names)} (default: all but {SOAK})")
+    parser.add_argument("--inputs", type=int, default=10_000, help="hostile inputs, over all kinds (default: 10,000)")
+    parser.add_argument(
+        "--keep", type=Path, metavar="FOLDER", help="put inputs there that were not answered nor refused"
+    )
     parser.add_argument("--only", nargs="+", help="stories of these names (default: all)")
     parser.add_argument("--share", type=float, default=1.0, help="of all faults, drawn at random (default: all)")
     parser.add_argument("--kills", type=int, default=1000, help="kills, over all stories (default: 1000)")
+    parser.add_argument("--rate", type=float, default=5.0, help="requests a second of the soak, at most (default: 5)")
     parser.add_argument("--minutes", type=float, help="as much, drawn at random, as there is time for")
     asked = parser.parse_args()
-    if unknown := set(asked.parts) - set(PARTS):
-        parser.error(f"no part is called {min(unknown)}: take {', '.join(PARTS)}")
-    load_and_start_again()
-    adopt_orphans()
+    if unknown := set(asked.parts) - set(names):
+        parser.error(f"no part is called {min(unknown)}: take {', '.join(names)}")
+    asked.keep = asked.keep and asked.keep.resolve()
+    if not asked.parts or set(asked.parts) & set(OF_STORIES):
+        load_and_start_again()
+        adopt_orphans()
+        for module in LOADED_ONCE:
+            import_module(module)
     import torch
 
     torch.set_num_threads(1)
-    for module in LOADED_ONCE:
-        import_module(module)
     counts = []
     with tempfile.TemporaryDirectory(dir=IN_MEMORY if IN_MEMORY.is_dir() else None) as place:
         for count in parts(asked, Path(place).resolve()):

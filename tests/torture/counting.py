@@ -1,5 +1,6 @@
-"""What was tried, and what must not have happened."""
+"""What was tried, what must not have happened, and how long it may go on."""
 
+import time
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -29,3 +30,11 @@ def table(counts: Iterable[Count]) -> str:
         for count in counts
     ]
     return "\n".join(["| what | tried | in all | wrong |", "|---|---|---|---|", *rows])
+
+
+def evenly(until: float | None, left: int) -> float | None:
+    """Until when the first of those that are left may take."""
+    if until is None:
+        return None
+    now = time.monotonic()
+    return now + (until - now) / left

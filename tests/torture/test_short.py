@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from torture.__main__ import OF_STORIES
 from torture.power import Disk, Operation
 
 STORIES = ["forget", "image cache"]
@@ -16,18 +17,31 @@ needs_layer = pytest.mark.skipif(
 )
 
 
-@needs_layer
-def test_after_a_fault_the_same_command_ends_as_if_nothing_had_happened() -> None:
+def tortured(*arguments: object) -> str:
     tests = Path(__file__).parents[1]
     paths = os.pathsep.join([str(tests), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
-        [sys.executable, "-m", "torture", "--share", "0.01", "--kills", "4", "--only", *STORIES],
+        [sys.executable, "-m", "torture", *map(str, arguments)],
         capture_output=True, text=True, check=False, cwd=tests, env=os.environ | {"PYTHONPATH": paths},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@needs_layer
+def test_after_a_fault_the_same_command_ends_as_if_nothing_had_happened() -> None:
+    said = tortured(*OF_STORIES, "--share", 0.01, "--kills", 4, "--only", *STORIES)
     for tried in ("killed", "two at once"):
-        assert done.stdout.count(f"{tried}: ") == len(STORIES)
-    assert "power cut" in done.stdout
+        assert said.count(f"{tried}: ") == len(STORIES)
+    assert "power cut" in said
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="how much memory an input takes is read from /proc")
+def test_hostile_inputs_are_answered_or_refused() -> None:
+    said = tortured("inputs", "--inputs", 300)
+    for kind in ("images, HEIF", "archives, zip", "pickles", "safetensors", "YAML, configs", "JSON, events", "HTTP"):
+        assert f"inputs: {kind}: " in said
+    assert said.endswith("0 wrong\n")
 
 
 def written(disk: Disk, survives: bool) -> dict[str, bytes | None]:

@@ -20,6 +20,7 @@ import numpy as np
 from episodica.errors import InputError
 
 _KEYS = frozenset({str, bytes, int, float, bool, NoneType})  # no tuples: to hash nested ones can take for ever
+_MOST_BITS = 64  # of a key: of longer numbers any many have one hash, and to look among them takes for ever, too
 _CONTAINERS = frozenset({tuple, list, dict, set, frozenset})
 _PLAIN = _KEYS | _CONTAINERS | {complex, memoryview, np.ndarray}
 _SMALLEST_VIEW = 256  # bytes; a view of less would take more memory than a copy
@@ -168,6 +169,8 @@ def _checked(value: Any) -> object:
 def _checked_keys(keys: Any) -> list[Any]:
     if type(keys) is not list or not _KEYS.issuperset(map(type, keys)):
         raise _Refused("has a key or a set member that is neither a number nor a short string")
+    if any(type(key) is int and key.bit_length() > _MOST_BITS for key in keys):
+        raise _Refused(f"has a key or a set member that is a number of more than {_MOST_BITS} bits")
     return keys
 
 

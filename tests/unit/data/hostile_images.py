@@ -30,3 +30,15 @@ def jpeg_with_scans(side: int, count: int) -> bytes:
     Image.new("L", (side, side)).save(file, "JPEG", progressive=True)
     whole = file.getvalue()
     return whole[:-2] + whole[whole.rindex(b"\xff\xda") : -2] * count + b"\xff\xd9"
+
+
+def png_of_size(side: int) -> bytes:
+    """A PNG of some hundred bytes whose header promises side x side pixels."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(bytes(9999))) + chunk(b"IEND", b"")
+    )

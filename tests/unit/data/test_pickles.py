@@ -120,7 +120,14 @@ PLAIN = [
 ]
 SMALL = {b"data": np.arange(6, dtype=">i2").reshape(2, 3), "names": ["a", b"b", 1.5, (True, None)], "set": {1, 2}}
 
-keys = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary(max_size=255)
+keys = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**64) + 1, 2**64 - 1)
+    | st.floats(allow_nan=False)
+    | st.text()
+    | st.binary(max_size=255)
+)
 values = st.recursive(
     keys | st.binary(max_size=600),
     lambda inner: st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(keys, inner),
@@ -335,6 +342,14 @@ class TestHostileFiles:
             python2((b"|", None, None, None))[1:-1], python2((b"|", None, (b"a",), {}))[1:-1]
         )
         assert "has an array of type '|u1'" in refusal(b"\x80\x02" + array + STOP)
+
+    def test_keys_of_one_hash_are_refused(self) -> None:
+        """Of numbers that long any many can have one hash, and a dict of them fills in the square of their number."""
+        keys = [(2**61 - 1) * i for i in range(1, 20)]
+        assert len(set(map(hash, keys))) == 1
+        for value in (dict.fromkeys(keys), set(keys), OrderedDict.fromkeys(keys)):
+            for protocol in PROTOCOLS:
+                assert "a number of more than 64 bits" in refusal(pickle.dumps(value, protocol))
 
     def test_nested_tuples_are_not_hashed(self) -> None:
         laughs = b")" + b"".join(b"\x94h" + bytes([i]) + b"\x86" for i in range(100))

@@ -4,8 +4,6 @@ import asyncio
 import io
 import json
 import socket
-import struct
-import zlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -27,7 +25,7 @@ from episodica.serve.app import guarded
 from episodica.serve.limits import BodyLimit, Limits
 from episodica.serve.uploads import Refusal, checked_name, shown_name
 from episodica.web.guard import App
-from unit.data.hostile_images import jpeg_with_scans, tiff_with_a_tile
+from unit.data.hostile_images import jpeg_with_scans, png_of_size, tiff_with_a_tile
 from unit.serve.conftest import Client, png
 
 GOOD = png(np.zeros((8, 8, 3), np.uint8))
@@ -42,18 +40,6 @@ def jpeg() -> bytes:
     return file.getvalue()
 
 
-def bomb(side: int) -> bytes:
-    """A PNG of some hundred bytes whose header promises side x side pixels."""
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    header = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
-    return (
-        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(bytes(9999))) + chunk(b"IEND", b"")
-    )
-
-
 FILES: dict[str, tuple[bytes, int]] = {
     "a text": (b"hello", 422),
     "HTML": (b"<html><script>alert(1)</script></html>", 422),
@@ -63,8 +49,8 @@ FILES: dict[str, tuple[bytes, int]] = {
     "a truncated PNG": (png(np.random.default_rng(0).integers(0, 255, (30, 30, 3), dtype=np.uint8))[:900], 422),
     "a truncated JPEG": (jpeg()[:300], 422),
     "a header without an image": (GOOD[:33], 422),
-    "a bomb of 6000 x 6000": (bomb(6_000), 422),
-    "a bomb of 60000 x 60000": (bomb(60_000), 422),
+    "a bomb of 6000 x 6000": (png_of_size(6_000), 422),
+    "a bomb of 60000 x 60000": (png_of_size(60_000), 422),
     "a tile of 25600 x 25600 behind a header of 32 x 32": (tiff_with_a_tile(25_600), 422),
     "a JPEG of 200 scans": (jpeg_with_scans(64, 200), 422),
     "a ZIP": (b"PK\x03\x04" + bytes(100), 422),
