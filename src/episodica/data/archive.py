@@ -17,6 +17,7 @@ CHUNK = 1 << 20
 MAX_DEPTH, MAX_TAR_HEADER = 32, 1 << 15
 ZIP_HEADER = 160  # bytes of a member in the directory of a ZIP, on average: 46 and its name
 ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # by the others one read may inflate without a bound
+LONGEST_SHOWN = 300  # characters of a name or a reason in a message: an archive may bring thousands
 Open = Callable[[], IO[bytes]] | None  # None for a folder
 
 
@@ -60,7 +61,7 @@ def unpack(archive: Path, dest: Path, *, max_bytes: int, max_files: int = 1_000_
     try:
         with archive.open("rb") as file:
             for number, (name, plain, source) in enumerate(_members(file, max_files), start=1):
-                subject = repr(name)
+                subject = repr(_brief(name))
                 if number > max_files:
                     raise _Refused(f"is one more than the {max_files:,} files and folders allowed")
                 if not plain:
@@ -68,14 +69,19 @@ def unpack(archive: Path, dest: Path, *, max_bytes: int, max_files: int = 1_000_
                 left -= _write(source, _inside(dest, name), most=left + 1)
                 if left < 0:
                     raise _Refused(f"goes beyond the {max_bytes:,} bytes allowed in total")
-                subject = f"what follows {name!r}"
+                subject = f"what follows {_brief(name)!r}"
     except BaseException as error:
         for child in dest.iterdir():
             shutil.rmtree(child) if child.is_dir() else child.unlink()
         if not isinstance(error, Exception):  # else any kind: tarfile and zipfile raise more than they document
             raise
-        reason = error if isinstance(error, _Refused) else f"cannot be unpacked ({str(error) or type(error).__name__})"
+        why = _brief(str(error) or type(error).__name__)
+        reason = error if isinstance(error, _Refused) else f"cannot be unpacked ({why})"
         raise InputError(f"{archive}: {subject} {reason}") from error
+
+
+def _brief(text: str) -> str:
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
 
 
 def _inside(dest: Path, name: str) -> Path:

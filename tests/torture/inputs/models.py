@@ -15,11 +15,13 @@ from episodica.classifier.model_folder import ModelFolder
 from episodica.classifier.pointer import POINTER
 from episodica.classifier.state_files import CHECKSUMS, RECORD
 from episodica.files.digest import digest_of
+from episodica.models import conv4
 from torture.inputs.damage import altered, damaged
 from torture.inputs.kind import Kind, reading
 from torture.inputs.tensors import files as tensor_files
 
 TRAINED = Path(__file__).parents[2] / "fixtures" / "0.1.0" / "model"
+CHANNELS = (4, 4, 4, 4)  # of the network there
 
 
 def _present(model: Path) -> Path:
@@ -46,6 +48,7 @@ def _json(tree: Any) -> SearchStrategy[bytes]:
 
 def read(data: bytes, place: Path, model: Path) -> None:
     """Every digest is that of what is there."""
+    conv4.CHANNELS["classic"] = CHANNELS
     copy = place / "model"
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(model, copy)

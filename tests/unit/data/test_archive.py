@@ -155,6 +155,12 @@ def test_names_that_lead_elsewhere(kind: str, name: str, tmp_path: Path) -> None
     assert refusal(archive, tmp_path / "d").startswith(f"{name!r} ")
 
 
+@pytest.mark.parametrize("kind", ["tar", "zip"])
+def test_a_name_without_end_does_not_fill_the_screen(kind: str, tmp_path: Path) -> None:
+    archive = (tarred if kind == "tar" else zipped)(tmp_path / "x", ("n" * 20_000, b"1"))
+    assert len(refusal(archive, tmp_path / "d")) < 1_000
+
+
 def test_a_nul_in_a_name(tmp_path: Path) -> None:
     data = zipped(tmp_path / "x.zip", ("a.pngZ.exe", b"1")).read_bytes().replace(b"a.pngZ.exe", b"a.png\0.exe")
     (tmp_path / "x.zip").write_bytes(data)
