@@ -1,10 +1,10 @@
 # Two commands for a fresh machine with Python 3.11, git and make: `make demo` and `make test`.
 PYTHON ?= python3
 BIN := .venv/bin
-CODE := src tests docs/results/scripts docs/site
+CODE := src tests docs/results/scripts docs/site packaging
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check format results docs drawings notebooks torture clean
+.PHONY: demo test check format results docs drawings notebooks torture lock licences audit clean
 
 demo: .venv/.demo  ## ERD, FT and the joint bound on the embedded data set, from nothing to a table and a picture
 	$(BIN)/episodica run quickstart --out runs
@@ -33,6 +33,17 @@ drawings: .venv/.dev  ## the pictures of docs/concepts.md
 notebooks: .venv/.dev  ## run the notebooks of docs/notebooks and keep what they print
 	$(BIN)/python docs/site/run_notebooks.py
 
+lock: .venv/supply  ## requirements-dev.lock from constraints.txt: the hash of every file of every pinned version; needs the network
+	grep '==' constraints.txt | grep -v -e '^#' -e '^torch==' | .venv/supply/bin/uv pip compile --quiet --generate-hashes --no-deps --no-annotate \
+	  --no-emit-index-url --python $(BIN)/python --custom-compile-command 'make lock' --output-file requirements-dev.lock -
+
+licences: .venv/.dev  ## docs/licences.md, as the installed packages say it
+	$(BIN)/python packaging/licences.py
+
+audit: .venv/supply  ## known vulnerabilities of the locked versions; needs the network
+	.venv/supply/bin/pip-audit --strict --requirement requirements-dev.lock --disable-pip --require-hashes || \
+	  { echo "Either a version above has a known fault, or the data could not be reached ('could not be audited'): this needs the network."; exit 1; }
+
 clean:
 	rm -rf .venv site
 
@@ -49,3 +60,7 @@ clean:
 	@echo "Setting up .venv (PyTorch is the largest part; about a minute)"
 	$(PIP) --editable '.[all,dev,docs]'
 	touch $@
+
+.venv/supply: .venv/bin/python
+	.venv/bin/python -m venv $@
+	$@/bin/python -m pip install --quiet --disable-pip-version-check uv pip-audit

@@ -1,10 +1,13 @@
 """What people install: a source distribution, the wheel that is made of it, and their use outside the repository."""
 
+import json
 import os
+import re
 import subprocess
 import sys
 import sysconfig
 import tarfile
+import tomllib
 from pathlib import Path
 from typing import NamedTuple
 from zipfile import ZipFile
@@ -80,6 +83,30 @@ def test_the_wheel_has_every_file_of_the_package(built: Built) -> None:
         assert any(name.endswith(suffix) for name in names), suffix
     assert "License-Expression: Apache-2.0" in metadata
     assert "Project-URL" not in metadata
+
+
+def test_the_wheel_has_a_bill_of_materials(built: Built) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    optional = {need for extra in extras if extra not in ("all", "dev", "docs") for need in extras[extra]}
+    with ZipFile(built.wheel) as wheel:
+        bill = json.loads(wheel.read(f"episodica-{episodica.__version__}.dist-info/sboms/episodica.cdx.json"))
+    assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
+    ours = bill["metadata"]["component"]
+    assert (ours["name"], ours["version"]) == ("episodica", episodica.__version__)
+    found = {(part["name"].replace("_", "-"), part["scope"]) for part in bill["components"]}
+    wanted = {(_name(need), "required") for need in project["dependencies"]}
+    assert found == wanted | {(_name(need), "optional") for need in optional}
+    pins = (ROOT / "constraints.txt").read_text().lower().replace("_", "-").split()
+    for part in bill["components"]:
+        assert f"{part['name']}=={part['version']}" in pins
+        assert part["purl"] == part["bom-ref"] == f"pkg:pypi/{part['name']}@{part['version']}"
+    (needs,) = bill["dependencies"]
+    assert needs == {"ref": ours["bom-ref"], "dependsOn": [part["bom-ref"] for part in bill["components"]]}
+
+
+def _name(requirement: str) -> str:
+    return re.split(r"[<>=\[;]", requirement)[0].replace("_", "-").lower()
 
 
 def test_an_installed_package_works_outside_the_repository(built: Built, tmp_path: Path) -> None:

@@ -82,7 +82,8 @@ class Client:
 
     def _undo(self) -> tuple[str, int]:
         history = self._sent("GET", "/history").json()
-        if history["undo"] is None or set(history["changes"][0]["classes"]) & FROM_THE_START:
+        classes = {change["number"]: set(change["classes"]) for change in history["changes"]}
+        if history["undo"] is None or classes[history["undo"]] & FROM_THE_START:
             return "nothing to undo", 200
         order = {"number": history["undo"]}
         return "undo", self._sent("POST", "/history/undo", json=order, expected=CHANGED).status_code
