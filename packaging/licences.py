@@ -47,13 +47,13 @@ def licence(name: str) -> str:
     except PackageNotFoundError:
         return NOT_INSTALLED.get(name, UNKNOWN)
     said = found.metadata
-    field = said["License"].strip() if "License" in said else ""
-    expression = said["License-Expression"] if "License-Expression" in said else None
+    field = "".join(said.get_all("License") or []).strip()
+    expressions = said.get_all("License-Expression") or []
     classifiers = [
         line.rpartition(" :: ")[2] for line in said.get_all("Classifier") or [] if line.startswith("License")
     ]
     fields = [field] if field not in ("", "UNKNOWN") and "\n" not in field and len(field) <= LONGEST else []
-    ways = [expression, *fields, *classifiers, _from_text(found)]
+    ways = [*expressions, *fields, *classifiers, _from_text(found)]
     first = next((way for way in ways if way), UNKNOWN)
     return SPELT.get(first, first)
 
