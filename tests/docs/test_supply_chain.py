@@ -3,7 +3,7 @@
 import re
 import tomllib
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, requires
+from importlib.metadata import PackageNotFoundError, distribution
 
 from packaging.requirements import Requirement
 
@@ -44,11 +44,13 @@ def needed() -> Iterator[str]:
 
 
 def _needs_of(name: str) -> list[str]:
-    """Of torch, it depends on the build: one for graphics cards needs the libraries of their maker."""
+    """As the pinned version says, where it is the one that is installed. Of torch, it depends on the build: one for
+    graphics cards needs the libraries of their maker."""
     try:
-        return [] if name in ELSEWHERE else requires(name) or []
+        found = distribution(name)
     except PackageNotFoundError:
         return []
+    return found.requires or [] if found.version == pins().get(same_name(name)) and name not in ELSEWHERE else []
 
 
 def test_every_pin_has_hashes_and_nothing_tells_where_they_come_from() -> None:

@@ -48,7 +48,7 @@ def parts(asked: argparse.Namespace, place: Path) -> Iterator[Count]:
 def of_inputs(asked: argparse.Namespace, place: Path, until: float | None) -> Iterator[Count]:
     from torture.hostile import throw
 
-    return throw(asked.inputs, place, until, asked.keep)
+    return throw(asked.inputs, place, until, asked.seed, asked.keep)
 
 
 def of_stories(part: str, asked: argparse.Namespace, place: Path, until: float | None) -> Iterator[Count]:
@@ -76,6 +76,7 @@ def main() -> int:
     names = [*PARTS, SOAK]
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(names)} (default: all but {SOAK})")
     parser.add_argument("--inputs", type=int, default=10_000, help="hostile inputs, over all kinds (default: 10,000)")
+    parser.add_argument("--seed", type=int, default=0, help="another number: other inputs (default: 0)")
     parser.add_argument(
         "--keep", type=Path, metavar="FOLDER", help="put inputs there that were not answered nor refused"
     )

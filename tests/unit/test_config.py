@@ -73,6 +73,13 @@ def test_a_misspelt_field_is_answered_with_the_nearest(path):
     assert f'did you mean "{path}"?' in message
 
 
+def test_of_thousands_of_faults_the_first_ones_are_explained():
+    message = refusal({f"k{i}": 1 for i in range(5_000)})
+    assert message.endswith("\nand 4980 more")
+    assert len(message) < 50_000
+    assert len(refusal({"train": {"lr": "x" * 100_000}})) < 5_000
+
+
 def test_a_misspelt_section_is_answered_with_the_nearest():
     assert refusal({"trian": {"lr": 1}}) == 'trian: no such field; did you mean "train"?'
 

@@ -12,6 +12,8 @@ from episodica.config.trust import require_trust, trust
 from episodica.errors import InputError, nearest
 from episodica.registry import components, load_path, settings_of
 
+MOST_FAULTS, LONGEST_SHOWN = 20, 2_000  # that are explained, and characters of one
+
 
 def resolve(tree: Mapping[str, Any]) -> RunConfig:
     """The whole config from a partial tree of the user's; everything wrong is said at once, each with its path."""
@@ -74,12 +76,18 @@ def field_at(path: str) -> Any:
 
 
 def _explain(faults: list[Any]) -> list[str]:
-    """One line a path: a value that fits none of several types gives a fault for each."""
+    """One line a path: a value that fits none of several types gives a fault for each. Of many, the first ones: a file
+    from elsewhere may have thousands, and each takes a moment to explain."""
     lines: dict[str, list[str]] = {}
-    for fault in faults:
+    for fault in faults[:MOST_FAULTS]:
         path, message = _fault(fault)
-        lines.setdefault(path, []).append(message)
-    return [f"{path}: {', or '.join(dict.fromkeys(messages))}" for path, messages in lines.items()]
+        lines.setdefault(path, []).append(_brief(message))
+    explained = [f"{_brief(path)}: {', or '.join(dict.fromkeys(messages))}" for path, messages in lines.items()]
+    return [*explained, *([f"and {len(faults) - MOST_FAULTS} more"] if len(faults) > MOST_FAULTS else [])]
+
+
+def _brief(text: str) -> str:
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
 
 
 def _fault(fault: Any) -> tuple[str, str]:

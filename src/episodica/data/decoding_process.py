@@ -139,9 +139,11 @@ def serve(line: socket.socket, limits: DecodingLimits) -> None:
 
 
 def _limit_memory(most: int) -> None:
-    """And nothing is written, not even a dump of the memory."""
+    """Or to less, where the system allows no more. And nothing is written, not even a dump of the memory."""
     for what, bytes_ in ((resource.RLIMIT_DATA, most), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0)):
-        resource.setrlimit(what, (bytes_, bytes_))
+        _, hard = resource.getrlimit(what)
+        limit = bytes_ if hard == resource.RLIM_INFINITY else min(bytes_, hard)
+        resource.setrlimit(what, (limit, limit))
 
 
 def _limit_time(seconds: int) -> None:

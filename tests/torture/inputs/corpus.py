@@ -35,6 +35,16 @@ def _gzip_bomb() -> bytes:
     return gzip.compress(info.tobuf()) + gzip.compress(bytes(10**7)) * 100
 
 
+def _long_name() -> bytes:
+    """Which refusals repeated."""
+    return tarfile.TarInfo("n" * 20_000).tobuf(tarfile.GNU_FORMAT) + bytes(2 * tarfile.BLOCKSIZE)
+
+
+def _many_faults() -> bytes:
+    """A config with thousands of unknown keys, each of which was explained at length."""
+    return b"".join(b"k%d: 1\n" % i for i in range(20_000))
+
+
 def _long_directory() -> bytes:
     """A ZIP whose end says that its directory has two gigabytes."""
     return b"PK\x03\x04" + bytes(30) + b"PK\x05\x06" + struct.pack("<HHHHIIH", 0, 0, 1, 1, 2**31, 0, 0)
@@ -49,9 +59,9 @@ MADE: dict[str, list[Callable[[], bytes]]] = {
         lambda: png_of_size(6_000),
         lambda: png_of_size(60_000),
     ],
-    "archives": [_gzip_bomb, _long_header, _long_directory],
+    "archives": [_gzip_bomb, _long_header, _long_directory, _long_name],
     "pickles": [_one_hash, lambda: b"\x80\x04" + b"]" + b"\x94(h\x00" * 200_000 + b"l" * 100 + b"."],
-    "YAML": [lambda: b"[" * 200_000, lambda: b"tasks: 1" + b":59" * 80_000, lambda: b"{a: " * 50_000],
+    "YAML": [lambda: b"[" * 200_000, lambda: b"tasks: 1" + b":59" * 80_000, lambda: b"{a: " * 50_000, _many_faults],
     "JSON": [lambda: b"[" * 1_000_000, lambda: b'{"a":' * 100_000, lambda: b"9" * 1_000_000],
 }
 

@@ -73,6 +73,8 @@ targets = st.tuples(st.sampled_from(PATHS) | words, queries).map(lambda parts: _
 methods = (
     st.sampled_from([b"GET", b"POST", b"POST", b"DELETE", b"HEAD", b"OPTIONS", b"PUT", b"TRACE", b"CONNECT"]) | lines
 )
+FIELDS = [b"support_class", b"batch", b"asked", b"if_known", b"what", b"replace", b"class", b"images"]
+CLASSES = st.sampled_from([b"ant", b"new", b"b\xc3\xa9", b"../x", b""])
 NAMES = [
     b"Host", b"Origin", b"Cookie", b"Authorization", b"X-Name", b"Accept", b"If-None-Match", b"Range",
     b"Sec-Fetch-Site", b"Expect", b"Upgrade", b"Connection", b"Content-Length", b"Transfer-Encoding", b"Content-Type",
@@ -94,18 +96,17 @@ odd = st.lists(
 
 @st.composite
 def forms(draw: DrawFn) -> tuple[bytes, bytes]:
-    """A content type, and a body with files and fields."""
-    boundary = draw(st.sampled_from([b"x", b"x", b"x", b"", b"-" * 80]))
-    body = b""
-    for _ in range(draw(st.integers(0, 4))):
-        name = draw(
-            st.sampled_from([b"images", b"images", b"support", b"support_class", b"class", b"name", b"batch", b"asked"])
-            | lines
-        )
-        file = draw(st.booleans())
-        content = draw(pictures if file else lines | st.sampled_from([b"ant", b"new", DIGEST.encode()]))
-        head = b'Content-Disposition: form-data; name="%s"' % name + (b'; filename="%s"' % draw(lines) if file else b"")
-        body += b"--%s\r\n%s\r\n\r\n%s\r\n" % (boundary, head, content)
+    """A content type, and a body with files and fields: mostly those that a route asks for, some of them hostile."""
+    boundary = draw(st.sampled_from([b"x", b"x", b"x", b"x", b"", b"-" * 80]))
+    fields = [(b"class", draw(CLASSES)), (b"name", draw(CLASSES))] if draw(st.booleans()) else []
+    fields += draw(st.lists(st.tuples(st.sampled_from(FIELDS) | lines, lines | CLASSES), max_size=2))
+    files = draw(st.lists(st.tuples(st.sampled_from([b"images", b"images", b"support"]), lines, pictures), max_size=3))
+    heads = [(b'name="%s"' % name, value) for name, value in fields]
+    heads += [(b'name="%s"; filename="%s"' % (name, file), content) for name, file, content in files]
+    body = b"".join(
+        b"--%s\r\nContent-Disposition: form-data; %s\r\n\r\n%s\r\n" % (boundary, head, content)
+        for head, content in heads
+    )
     return b"multipart/form-data; boundary=" + boundary, body + b"--%s--\r\n" % boundary
 
 
@@ -170,13 +171,14 @@ def served(place: Path, model: Path) -> Iterator[Read]:
     """A copy of the model behind a port of this machine, and what reads the answer to some bytes."""
     Connection.seconds_for_headers = PATIENCE
     log = _Failures()
-    logging.getLogger().addHandler(log)
     copy = shutil.copytree(model, place / "model")
     limits = replace(
         Limits(), body_bytes=1 << 20, arriving_seconds=PATIENCE, model_seconds=PATIENCE, model_bytes=1 << 20
     )
     with DecodingProcess() as decoder, bind("127.0.0.1", 0) as listener:
         running = server(guarded(ModelFolder(copy), "127.0.0.1", TOKEN, limits, decoder, train=_stopped_at_once))
+        for logger in ("", "uvicorn.error"):  # which the server has set up by now
+            logging.getLogger(logger).addHandler(log)
         thread = Thread(target=running.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
         yield partial(_ask, listener.getsockname()[1], log)

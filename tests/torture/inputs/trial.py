@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from torture.inputs.kind import MIB, Kind, Read
 
 TOLERATED = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)  # of inputs, when drawn
-LONGEST_REFUSAL = 4_000  # characters
+LONGEST_REFUSAL = 50_000  # characters: a config may have a score of faults, with the names that there are for each
 LONGEST_WAIT = 120  # seconds by the clock, for an input and for what is done between two: a busy machine is no fault
 
 

@@ -1,4 +1,6 @@
 import gc
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import numpy as np
@@ -37,6 +39,21 @@ def test_an_image_that_takes_too_much_memory() -> None:
         with pytest.raises(Unreadable, match=r"^a\.png: "):
             process.decode(LARGE, 32, "a.png", 10**9, 60)
         assert process.decode(PICTURE, 32, "b.png", 10_000, 60).shape == (32, 32, 3)
+
+
+LIMITED = """
+import resource, sys
+from episodica.data.decoding_process import DecodingProcess
+resource.setrlimit(resource.RLIMIT_DATA, (600 << 20, 600 << 20))
+with DecodingProcess() as process:
+    print(process.decode(sys.stdin.buffer.read(), 32, "a.png", 10_000, 60).shape)
+"""
+
+
+def test_where_the_system_allows_less_memory_images_are_decoded() -> None:
+    """A limit can only be lowered."""
+    done = subprocess.run([sys.executable, "-c", LIMITED], input=PICTURE, capture_output=True, check=False)
+    assert done.stdout == b"(32, 32, 3)\n", done.stderr.decode()
 
 
 def test_an_image_that_takes_too_much_time(apart: DecodingProcess) -> None:
