@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from glob import glob, has_magic
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,6 @@ import numpy as np
 
 from episodica.classifier.recogniser import Answer, Recogniser
 from episodica.data.decode import Unreadable, decode_in_parallel
-from episodica.data.image_formats import is_image_file, is_unread_image_file
 from episodica.data.pictures import Picture, encoded
 from episodica.errors import InputError
 
@@ -34,64 +33,48 @@ class Answered:
         return {"image": self.image, **facts, "scores": scores}
 
 
-def image_files(places: Iterable[Path]) -> list[Path]:
-    """Files as they are, folders as all images in them, and patterns as what they match."""
-    found: list[Path] = []
-    for place in places:
-        if place.is_dir():
-            inside = sorted(path for path in place.rglob("*") if _is_image(path) and path.is_file())
-            if not inside:
-                raise InputError(f"{place} holds no image: name a folder that does, or the files")
-            found += inside
-        elif has_magic(str(place)) and not place.exists():
-            matching = sorted(map(Path, glob(str(place), recursive=True)))  # noqa: PTH207 - the pattern may be absolute
-            if not matching:
-                raise InputError(f"nothing matches {place}")
-            found += image_files(matching)
-        else:
-            found.append(place)
-    return found
-
-
-def _is_image(path: Path) -> bool:
-    """Also of a kind that is not read: it is answered with the reason."""
-    return is_image_file(path) or is_unread_image_file(path)
-
-
-def answer_each(recogniser: Recogniser, images: Sequence[Picture]) -> Iterator[Answered]:
-    _need_classes(recogniser)
-    names = [str(image) if isinstance(image, str | Path) else f"image {i}" for i, image in enumerate(images)]
-    for start in range(0, len(images), BATCH):
-        batch = [encoded(image) for image in images[start : start + BATCH]]
-        yield from _answered(recogniser, batch, names[start : start + BATCH])
+def answer_each(recogniser: Recogniser, images: Iterable[Picture]) -> Iterator[Answered]:
+    need_classes(recogniser)
+    named = ((encoded(image), _name(image, i)) for i, image in enumerate(images))
+    while batch := list(islice(named, BATCH)):
+        yield from answer_batch(recogniser, [image for image, _ in batch], [name for _, name in batch])
 
 
 def answer_stream(recogniser: Recogniser, lines: Iterable[Path]) -> Iterator[Answered]:
     """Paths that come one after another, perhaps slowly: each is answered before the next is waited for."""
-    _need_classes(recogniser)
+    need_classes(recogniser)
     for path in lines:
-        yield from _answered(recogniser, [encoded(path)], [str(path)])
+        yield from answer_batch(recogniser, [encoded(path)], [str(path)])
 
 
-def _need_classes(recogniser: Recogniser) -> None:
+def need_classes(recogniser: Recogniser) -> None:
     if not recogniser.names:
         raise InputError(
             "no class is known: give images of some classes as support, or teach the model with `learn` or `remember`"
         )
 
 
-def _answered(recogniser: Recogniser, batch: Sequence[Any], names: Sequence[str]) -> Iterator[Answered]:
-    problems, vectors = embedded(recogniser, batch, names)
+def answer_batch(
+    recogniser: Recogniser, batch: Sequence[Any], names: Sequence[str], threads: int | None = None
+) -> list[Answered]:
+    """Of images that are embedded together: which ones those are may decide the last bit of an answer."""
+    problems, vectors = embedded(recogniser, batch, names, threads)
     answers = iter(recogniser.answers(vectors) if vectors is not None else ())
-    for name, problem in zip(names, problems, strict=True):
-        yield Answered(name, None, problem) if problem else Answered(name, next(answers))
+    return [
+        Answered(name, None, problem) if problem else Answered(name, next(answers))
+        for name, problem in zip(names, problems, strict=True)
+    ]
 
 
 def embedded(
-    recogniser: Recogniser, batch: Sequence[Any], names: Sequence[str]
+    recogniser: Recogniser, batch: Sequence[Any], names: Sequence[str], threads: int | None = None
 ) -> tuple[list[str | None], np.ndarray | None]:
     """Of each image why it cannot be read, if so; and the embeddings of the others, none where there are none."""
-    decoded = list(decode_in_parallel(batch, recogniser.image_size, names.__getitem__))
+    decoded = list(decode_in_parallel(batch, recogniser.image_size, names.__getitem__, threads=threads))
     squares = [image for image in decoded if not isinstance(image, Unreadable)]
     problems = [image.reason if isinstance(image, Unreadable) else None for image in decoded]
     return problems, recogniser.embed(np.stack(squares)) if squares else None
+
+
+def _name(image: Picture, number: int) -> str:
+    return str(image) if isinstance(image, str | Path) else f"image {number}"

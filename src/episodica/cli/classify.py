@@ -1,11 +1,13 @@
 """`episodica classify`: what is on these images."""
 
-import csv
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
 from io import TextIOWrapper
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Protocol
 
@@ -13,13 +15,22 @@ from cyclopts import Parameter
 
 from episodica.cli.bringing import read_images, say_left_out
 from episodica.cli.learn import Model
-from episodica.cli.screen import FAILED, OK, app, complaints, screen
+from episodica.cli.on_cluster import Address, Cpus, Disks, On, cluster_of
+from episodica.cli.screen import FAILED, OK, app, complaints, say, screen
 from episodica.cli.stages import stages
+from episodica.cluster.connection import connected
+from episodica.cluster.spread import OnCluster
 from episodica.errors import InputError
-from episodica.files.foreign_text import printable, spreadsheet_cell
+from episodica.files.digest import digest_of
+from episodica.files.foreign_text import printable
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from episodica.classifier.classify import Answered
+    from episodica.classifier.image_list import ImageList
+    from episodica.classifier.model_folder import ModelFolder
+    from episodica.classifier.recogniser import Recogniser
 
 
 @app.command
@@ -42,14 +53,21 @@ def classify(
         bool, Parameter(name="--jsonl", help="print JSON Lines, each as soon as it is known", negative="")
     ] = False,
     as_csv: Annotated[bool, Parameter(name="--csv", help="print CSV", negative="")] = False,
+    out: Annotated[
+        Path | None, Parameter(help="write to this file, .csv or .jsonl; killed at any moment, the same goes on")
+    ] = None,
+    on: On = "local",
+    address: Address = None,
+    cpus: Cpus = None,
+    disk: Disks = None,
 ) -> int:
     """Name the class on each image, with a probability; or say that nothing known fits.
 
     The classes are those of MODEL, or with `--support` those of a folder with one or a few images of each. Images that
     cannot be read are named, and the exit code is then 1.
     """
-    if as_json + as_jsonl + as_csv > 1:
-        raise InputError("--json, --jsonl and --csv: choose one of them")
+    if as_json + as_jsonl + as_csv + (out is not None) > 1:
+        raise InputError("--json, --jsonl, --csv and --out: choose one of them")
     if unknown_rate is not None and not 0 <= unknown_rate <= 1:
         raise InputError(f"--unknown-rate {unknown_rate:g}: it is a share, between 0 and 1")
     for word in map(str, images):
@@ -57,28 +75,81 @@ def classify(
             raise InputError(f"Unknown option: {word}. A file of this name is ./{word}")
     if not images:
         raise InputError("name at least one image, or a folder of them")
-    from episodica.classifier.classify import answer_each, answer_stream, image_files
-    from episodica.classifier.images import stacked
+    cluster, streamed = cluster_of(on, address, cpus, disk), images == (Path("-"),)
+    if streamed and (cluster or out):
+        raise InputError("standard input is answered as it comes, here and on the screen: without --on and --out")
+    show = _as_json if as_json else _as_jsonl if as_jsonl else _as_csv if as_csv else _as_lines
+    from episodica.classifier.answer_file import kind_of
+    from episodica.classifier.classify import answer_stream
+    from episodica.classifier.image_list import image_list
     from episodica.classifier.path_list import lines_of, read_paths
+
+    if out is not None:
+        kind_of(out)
+    asked = _asked(model, support, unknown_rate)
+    if streamed:
+        if isinstance(sys.stdin, TextIOWrapper):
+            sys.stdin.reconfigure(errors="surrogateescape")  # names of files need not be text
+        return _show(answer_stream(asked.recogniser, read_paths(lines_of(sys.stdin))), None, show)
+    with image_list(images) as files:
+        if out is not None:
+            return _write(asked, files, cluster, out)
+        with _answers(asked, files, cluster) as answers:
+            return _show(answers, len(files), show)
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A model in one state, and what it is asked to know and to call unknown."""
+
+    folder: "ModelFolder"
+    state: str
+    recogniser: "Recogniser"
+    support: "Mapping[str, np.ndarray] | None"  # embeddings
+    rate: float | None
+
+    @property
+    def order(self) -> str:
+        """What decides the answers."""
+        support = [f"{name} {digest_of(vectors.tobytes())}" for name, vectors in (self.support or {}).items()]
+        return repr((version("episodica"), self.state, support, self.rate))
+
+
+def _asked(model: Path, support: Path | None, rate: float | None) -> Asked:
+    from episodica.classifier.classify import need_classes
+    from episodica.classifier.images import stacked
     from episodica.classifier.sharing.pull import open_model
 
-    recogniser = open_model(model).state().recogniser()
+    folder, vectors = open_model(model), None
+    state = folder.state()
+    recogniser = state.recogniser()
     if support is not None:
         examples = read_images(support)
         say_left_out(examples)
-        recogniser = recogniser.only(
-            {name: recogniser.embed(stacked(paths, recogniser.image_size)) for name, paths in examples.classes.items()}
-        )
-    if unknown_rate is not None:
-        recogniser = recogniser.rejecting(unknown_rate)
-    show = _as_json if as_json else _as_jsonl if as_jsonl else _as_csv if as_csv else _as_lines
-    if images == (Path("-"),):
-        if isinstance(sys.stdin, TextIOWrapper):
-            sys.stdin.reconfigure(errors="surrogateescape")  # names of files need not be text
-        answers, total = answer_stream(recogniser, read_paths(lines_of(sys.stdin))), None
-    else:
-        files = image_files(images)
-        answers, total = answer_each(recogniser, files), len(files)
+        size = recogniser.image_size
+        vectors = {name: recogniser.embed(stacked(paths, size)) for name, paths in examples.classes.items()}
+        recogniser = recogniser.only(vectors)
+    if rate is not None:
+        recogniser = recogniser.rejecting(rate)
+    need_classes(recogniser)
+    return Asked(folder, state.id, recogniser, vectors, rate)
+
+
+@contextmanager
+def _answers(asked: Asked, files: Iterable[Path], cluster: OnCluster | None) -> Iterator["Iterator[Answered]"]:
+    from episodica.classifier.classify import answer_each
+    from episodica.classifier.on_ray import AnswersOnRay
+    from episodica.classifier.sent_model import SentModel
+
+    if cluster is None:
+        yield answer_each(asked.recogniser, files)
+        return
+    with connected(cluster.address, cluster.cpus) as ray:
+        model = SentModel.of(ray, asked.folder, asked.state, cluster.cpus, asked.support, asked.rate)
+        yield AnswersOnRay(ray, cluster, model, asked.recogniser.image_size).each(files)
+
+
+def _show(answers: "Iterator[Answered]", total: int | None, show: "Show") -> int:
     done = unreadable = 0
     with stages(complaints) as on_stage, show() as on_answer:
         on_stage("classifying", 0, total)
@@ -86,6 +157,29 @@ def classify(
             on_answer(answered)
             on_stage("classifying", done, total)
             unreadable += answered.answer is None
+    return _verdict(unreadable, done)
+
+
+def _write(asked: Asked, files: "ImageList", cluster: OnCluster | None, out: Path) -> int:
+    """Behind what is there. Its last batch is looked at as a whole again where it was not finished."""
+    from episodica.classifier.answer_file import answer_file
+    from episodica.classifier.classify import BATCH
+
+    with answer_file(out, asked.order, map(str, files)) as file, stages(complaints) as on_stage:
+        done, unreadable, total = file.done, file.problems, len(files)
+        if done:
+            say(f"{done:,} of {total:,} images were answered before", complaints)
+        on_stage("classifying", done, total)
+        begun = done % BATCH
+        if done < total:
+            with _answers(asked, islice(files, done - begun, None), cluster) as answers:
+                for answered in file.add(islice(answers, begun, None)):
+                    done, unreadable = done + 1, unreadable + (answered.answer is None)
+                    on_stage("classifying", done, total)
+    return _verdict(unreadable, done)
+
+
+def _verdict(unreadable: int, done: int) -> int:
     if unreadable:
         complaints.print(f"{unreadable} of {done} images cannot be read")
     return FAILED if unreadable else OK
@@ -93,6 +187,9 @@ def classify(
 
 class OnAnswer(Protocol):
     def __call__(self, answered: "Answered", /) -> object: ...
+
+
+Show = Callable[[], AbstractContextManager[OnAnswer]]
 
 
 @contextmanager
@@ -109,8 +206,10 @@ def _as_json() -> Iterator[OnAnswer]:
 
 @contextmanager
 def _as_jsonl() -> Iterator[OnAnswer]:
+    from episodica.classifier.answer_lines import JsonLines
+
     def on_answer(answered: "Answered") -> None:
-        sys.stdout.write(json.dumps(answered.to_json()) + "\n")
+        sys.stdout.write(JsonLines().line(answered))
         sys.stdout.flush()  # whoever reads it need not wait for the next one
 
     yield on_answer
@@ -118,16 +217,10 @@ def _as_jsonl() -> Iterator[OnAnswer]:
 
 @contextmanager
 def _as_csv() -> Iterator[OnAnswer]:
-    lines = csv.writer(sys.stdout)
-    lines.writerow(["image", "class", "probability", "unknown", "error", "strangeness", "limit"])
+    from episodica.classifier.answer_lines import Csv
 
-    def on_answer(answered: "Answered") -> None:
-        row = answered.to_json()
-        texts = (answered.image, row["class"] or "", answered.error or "")
-        image, name, error = map(spreadsheet_cell, texts)
-        lines.writerow([image, name, row["probability"], row["unknown"], error, row["strangeness"], row["limit"]])
-
-    yield on_answer
+    sys.stdout.write(Csv.header)
+    yield lambda answered: sys.stdout.write(Csv().line(answered))
 
 
 @contextmanager

@@ -11,13 +11,14 @@ from cyclopts import Parameter
 
 from episodica.cli.overrides import Tokens, parse
 from episodica.cli.screen import OK, app, say
+from episodica.cluster.connection import Disk
 from episodica.config import RunConfig
 from episodica.engine.device import check_device
 from episodica.errors import InputError
 from episodica.loggers.following import find_loggers
 from episodica.sweep.executor import Executor
 from episodica.sweep.grid import plan
-from episodica.sweep.on_ray import Disk, OnRay
+from episodica.sweep.on_ray import OnRay
 from episodica.sweep.recipe import default_recipe, load_recipe
 from episodica.sweep.selection import Only, Part
 

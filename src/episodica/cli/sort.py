@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from episodica.cli.on_cluster import Address, Cpus, Disks, On, cluster_of
 from episodica.cli.screen import FAILED, OK, app, complaints, say
 from episodica.cli.stages import stages
+from episodica.cluster.connection import connected
+from episodica.cluster.spread import OnCluster
 from episodica.errors import InputError
 from episodica.files.door import Folder
 from episodica.files.foreign_text import printable
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
     from episodica.sorting.lines import Line
     from episodica.sorting.looking import Model
     from episodica.sorting.order import Order
-    from episodica.sorting.sort import Sorting
+    from episodica.sorting.sort import Looks, Sorting
     from episodica.sorting.undoing import Undone
 
 CERTAINTY = 0.5
@@ -45,6 +48,10 @@ def sort(
     dry_run: Annotated[bool, Parameter(help="print what would be done, and do nothing", negative="")] = False,
     watch: Annotated[bool, Parameter(help="go on with what arrives, until Ctrl-C", negative="")] = False,
     undo: Annotated[Path | None, Parameter(help="put back what this list says was sorted")] = None,
+    on: On = "local",
+    address: Address = None,
+    cpus: Cpus = None,
+    disk: Disks = None,
 ) -> int:
     """Put images into a folder for each class; what fits none is grouped by likeness into unknown/1, unknown/2, ...
 
@@ -61,6 +68,9 @@ def sort(
         raise InputError("--move and --link: choose one of them")
     if watch and dry_run:
         raise InputError("--watch and --dry-run: choose one of them")
+    cluster = cluster_of(on, address, cpus, disk)
+    if watch and cluster:
+        raise InputError("--watch and --on ray: choose one of them; a cluster is for an inbox that is full")
     for option, share in (("--certainty", certainty), ("--unknown-rate", unknown_rate)):
         if share is not None and not 0 <= share <= 1:
             raise InputError(f"{option} {share:g}: it is a share, between 0 and 1")
@@ -72,7 +82,7 @@ def sort(
     order.check()
     models = Models(model, certainty, unknown_rate)
     with _ledger(order) as ledger:
-        return _watch(order, ledger, models) if watch else _sort_once(order, ledger, models, to)
+        return _watch(order, ledger, models) if watch else _sort_once(order, ledger, models, to, cluster)
 
 
 class Models:
@@ -82,7 +92,7 @@ class Models:
         from episodica.classifier.sharing.pull import open_model
 
         self._folder, self._certainty, self._rate = open_model(folder), certainty, unknown_rate
-        self._version, self._model = b"", None
+        self._version, self._model, self._state = b"", None, ""
 
     def now(self) -> "Model":
         from episodica.sorting.looking import Model
@@ -94,15 +104,29 @@ class Models:
             if self._rate is not None:
                 recogniser = recogniser.rejecting(self._rate)
             name = state.id if self._rate is None else f"{state.id} rate {self._rate:g}"
-            self._version, self._model = version, Model(name, recogniser, self._certainty)
+            self._version, self._model, self._state = version, Model(name, recogniser, self._certainty), state.id
         return self._model
 
+    @contextmanager
+    def looks(self, cluster: OnCluster | None) -> Iterator["Looks | None"]:
+        """How the model as it is now looks at images: on a cluster, where there is one."""
+        if cluster is None:
+            yield None
+            return
+        from episodica.classifier.sent_model import SentModel
+        from episodica.sorting.on_ray import LooksOnRay
 
-def _sort_once(order: "Order", ledger: "Ledger", models: Models, to: Path) -> int:
+        self.now()
+        with connected(cluster.address, cluster.cpus) as ray:
+            model = SentModel.of(ray, self._folder, self._state, cluster.cpus, rate=self._rate)
+            yield LooksOnRay(ray, cluster, model, self._certainty)
+
+
+def _sort_once(order: "Order", ledger: "Ledger", models: Models, to: Path, cluster: OnCluster | None) -> int:
     from episodica.sorting.sort import Sorting
 
-    with stages(complaints) as on_stage:
-        sorting = Sorting(order, ledger, models.now(), on_stage=on_stage)
+    with stages(complaints) as on_stage, models.looks(cluster) as looks:
+        sorting = Sorting(order, ledger, models.now(), on_stage=on_stage, looks=looks)
         sorting.to_the_end()
     run = ledger.run(sorting.run)
     totals, problems = ledger.totals(run.id), ledger.problems(run.id, NAMED + 1)

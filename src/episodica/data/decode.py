@@ -97,6 +97,14 @@ def decode(
         return _decode(image, size, called, max_pixels, quickly=quickly)
 
 
+def content(path: Path) -> bytes:
+    """Of a file that is decoded elsewhere. What cannot be read is `Unreadable`, as `decode` would have it."""
+    try:
+        return _encoded(path)
+    except Exception as error:
+        raise Unreadable(str(path), _reason(error)) from error
+
+
 def _decode(image: Encoded, size: int, name: str, max_pixels: int = MAX_PIXELS, *, quickly: bool = False) -> np.ndarray:
     if isinstance(image, np.ndarray) and image.dtype == np.uint8 and image.shape == (size, size, 3):
         return image.copy()

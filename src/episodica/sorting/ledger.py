@@ -211,10 +211,12 @@ class Ledger:
     def plan(self, image: int, folder: str, name: str) -> None:
         self.change(image, stage="planned", folder=folder, name=name, key=same_for_all(f"{folder}/{name}"))
 
-    def images(self, run: int, stage: Stage, most: int) -> list[Image]:
+    def images(self, run: int, stage: Stage, most: int, after: Image | None = None) -> list[Image]:
         """The first ones by their path, so that it does not matter how often a run was begun again."""
-        sentence = f"SELECT {_COLUMNS} FROM image WHERE run = ? AND stage = ? ORDER BY path LIMIT ?"
-        return [Image(*row) for row in self._database.execute(sentence, (run, stage, most))]
+        where = "run = ? AND stage = ? AND (path, id) > (?, ?)"
+        sentence = f"SELECT {_COLUMNS} FROM image WHERE {where} ORDER BY path, id LIMIT ?"
+        place = (after.path, after.id) if after else (b"", 0)
+        return [Image(*row) for row in self._database.execute(sentence, (run, stage, *place, most))]
 
     def count(self, run: int, *stages: Stage) -> int:
         marks = ", ".join("?" * len(stages))
@@ -280,7 +282,7 @@ class Ledger:
 
     def places(self, run: int) -> Iterator[bytes]:
         """Of images that wait to be grouped, in the order of `images`."""
-        sentence = "SELECT place FROM image WHERE run = ? AND stage = 'waiting' ORDER BY path"
+        sentence = "SELECT place FROM image WHERE run = ? AND stage = 'waiting' ORDER BY path, id"
         return (place for (place,) in self._database.execute(sentence, (run,)))
 
     def grouped(self, state: str) -> Iterator[tuple[int, bytes]]:

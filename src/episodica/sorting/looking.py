@@ -1,7 +1,7 @@
 """What a model says of images, and so where they belong."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,17 +56,35 @@ class Verdict:
         }
 
 
-def read_batch(images: Sequence[Image]) -> dict[int, "bytes | str | None"]:
-    """The bytes of the first images, by their numbers, as many as are looked at together; or why there are none, and
-    nothing where the file is gone."""
-    found: dict[int, bytes | str | None] = {}
+Looked = dict[
+    int, "Verdict | str | None"
+]  # by number: what is said of an image, why it has no bytes, or that it is gone
+
+
+def look_each(model: Model, batches: Iterable[Sequence[Image]]) -> Iterator[tuple[Sequence[Image], Looked]]:
+    for batch in batches:
+        yield batch, look_at(model, read_batch(batch))
+
+
+def look_at(model: Model, read: Mapping[int, "bytes | str | None"], threads: int | None = None) -> Looked:
+    """Of images that were read."""
+    verdicts = look(model, {number: data for number, data in read.items() if isinstance(data, bytes)}, threads)
+    return {number: verdicts[number] if isinstance(data, bytes) else data for number, data in read.items()}
+
+
+def looked_at_together(images: Sequence[Image]) -> Sequence[Image]:
+    """As many of the first ones as are read at once."""
     size = 0
-    for image in images:
-        if found and size + image.bytes > BYTES_AT_ONCE:
-            break
-        found[image.id] = _read(source(image), image)
+    for number, image in enumerate(images):
         size += image.bytes
-    return found
+        if number and size > BYTES_AT_ONCE:
+            return images[:number]
+    return images
+
+
+def read_batch(images: Sequence[Image]) -> dict[int, "bytes | str | None"]:
+    """Their bytes, by their numbers; or why there are none, and nothing where the file is gone."""
+    return {image.id: _read(source(image), image) for image in images}
 
 
 def _read(place: Spot, image: Image) -> "bytes | str | None":
@@ -87,9 +105,10 @@ def _read(place: Spot, image: Image) -> "bytes | str | None":
     return data
 
 
-def look(model: Model, images: dict[int, bytes]) -> dict[int, Verdict]:
+def look(model: Model, images: dict[int, bytes], threads: int | None = None) -> dict[int, Verdict]:
     """Of encoded images, by their numbers."""
-    problems, vectors = embedded(model.recogniser, list(images.values()), [str(number) for number in images])
+    names = [str(number) for number in images]
+    problems, vectors = embedded(model.recogniser, list(images.values()), names, threads)
     digests = [digest_of(data) for data in images.values()]
     if vectors is None:
         readable = iter(())

@@ -10,13 +10,14 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
 from episodica.sorting.carrying import BATCH, carry_out, give_up
 from episodica.sorting.inbox import Found, identity, walk
 from episodica.sorting.ledger import Image, Ledger, Run
-from episodica.sorting.looking import Model, look, read_batch
+from episodica.sorting.looking import Looked, Model, look_each, looked_at_together
 from episodica.sorting.names import list_name
 from episodica.sorting.order import Order, target
 from episodica.sorting.planning import Planner
@@ -24,6 +25,7 @@ from episodica.sorting.planning import Planner
 LISTED_AT_ONCE = 1000
 
 OnStage = Callable[[str, int, int | None], None]
+Looks = Callable[[Iterator[Sequence[Image]]], Iterator[tuple[Sequence[Image], Looked]]]  # every batch, in order
 
 
 @dataclass
@@ -35,6 +37,7 @@ class Sorting:
     model: Model
     is_settled: Callable[[Found], bool] = lambda found: True
     on_stage: OnStage = lambda stage, done, total: None
+    looks: Looks | None = None  # another way to look at batches than one after another in this process
     run: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -64,8 +67,9 @@ class Sorting:
         if not self.ledger.run(self.run).listed:
             self._list()
         total, done = self.ledger.count(self.run, "listed", "waiting", "planned"), 0
-        while batch := self.ledger.images(self.run, "listed", BATCH):
-            done += self._look_at(batch)
+        for batch, looked in (self.looks or partial(look_each, self.model))(self._batches()):
+            self._plan(batch, looked)
+            done += len(batch)
             carry_out(self.order, self.ledger, self.run)
             self.on_stage("sorting", done, total)
         self._place_unknown()
@@ -113,23 +117,25 @@ class Sorting:
         if found.problem:
             self.ledger.change(number, stage="planned", why=found.problem)
 
-    def _look_at(self, batch: Sequence[Image]) -> int:
-        """At as many of them as are looked at together; how many that were."""
-        read = read_batch(batch)
-        verdicts = look(self.model, {number: data for number, data in read.items() if isinstance(data, bytes)})
+    def _batches(self) -> Iterator[Sequence[Image]]:
+        """Of what is listed; a batch may be asked for before those before it are planned."""
+        last = None
+        while batch := looked_at_together(self.ledger.images(self.run, "listed", BATCH, last)):
+            yield batch
+            last = batch[-1]
+
+    def _plan(self, batch: Sequence[Image], looked: Looked) -> None:
         with self.ledger.transaction():
-            for image in batch[: len(read)]:
-                found = read[image.id]
+            for image in batch:
+                found = looked[image.id]
                 if found is None:  # gone since it was listed
                     self.ledger.drop(image.id)
                 elif isinstance(found, str):
                     self._planner.leave(image, found)
                 else:
-                    verdict = verdicts[image.id]
-                    self._planner.plan(image, verdict, self.model.state)
-                    if verdict.reach is not None:
-                        self.ledger.mark(self.run, reach=verdict.reach)
-        return len(read)
+                    self._planner.plan(image, found, self.model.state)
+                    if found.reach is not None:
+                        self.ledger.mark(self.run, reach=found.reach)
 
     def _place_unknown(self) -> None:
         reach = self.ledger.run(self.run).reach

@@ -1,4 +1,4 @@
-"""Runs on a Ray cluster (Ray Core): one that is there, or one that is started on this machine for the occasion.
+"""Runs on a Ray cluster.
 
 Each run is an actor, a process with its own CPUs and GPUs. Events come back through an exchange, which is another one;
 what a run writes comes back where the worker does not see `out`. A worker that is lost is replaced, and the new one
@@ -11,11 +11,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, get_args
 from uuid import uuid4
 
+from episodica.cluster.connection import Disk, connected
 from episodica.config import RunConfig
-from episodica.errors import InputError, not_installed
+from episodica.errors import InputError
 from episodica.files.atomic import remove_leftovers
 from episodica.records.results import Results
 from episodica.records.run import RunFolder, write_failure
@@ -26,13 +27,6 @@ if TYPE_CHECKING:
     from episodica.engine.trainer import OnEvent
 
 SECONDS_BETWEEN_LOOKS = 0.2
-OBJECT_STORE = 256 * 2**20  # bytes, for events and pieces of files
-MANNERS = {  # of a cluster that is started here, where the user has not chosen others
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_DEDUP_LOGS_SKIP_REGEX": "A worker died or was killed",  # we say it shorter
-    "RAY_worker_niceness": "0",  # as nice as a run without Ray
-}
-Disk = Literal["auto", "shared", "own"]
 
 
 @dataclass(frozen=True)
@@ -70,45 +64,9 @@ class OnRay:
                 on_event_for(config)({"event": "found", "run": config.run_id})
                 outcome.note(config, done)
         if waiting:
-            with self._cluster() as ray, _signed(out.absolute()) as sign:
+            with connected(self.address, self.cpus, self.gpus) as ray, _signed(out.absolute()) as sign:
                 Sweep(self, ray, out.absolute(), sign, outcome).work(waiting, on_event_for, stop)
         return outcome.in_order_of(configs)
-
-    @contextmanager
-    def _cluster(self) -> Iterator[Any]:
-        """Ray, connected; where a host program has connected it already, that is used and left as it is."""
-        for key, value in MANNERS.items():
-            os.environ.setdefault(key, value)
-        try:
-            import ray
-        except ImportError:
-            raise not_installed("runs on a cluster need ray", "cluster") from None
-        ours = not ray.is_initialized()
-        if ours:
-            self._connect(ray)
-        try:
-            self._check_room(ray)
-            yield ray
-        finally:
-            if ours:
-                ray.shutdown()
-
-    def _connect(self, ray: Any) -> None:
-        quiet = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False}
-        here = {} if self.address else {"object_store_memory": OBJECT_STORE}
-        try:
-            ray.init(address=self.address or "local", **quiet, **here)
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            raise InputError(f"no Ray cluster could be reached at {self.address or 'this machine'}: {error}") from None
-
-    def _check_room(self, ray: Any) -> None:
-        free = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-        if not any(node.get("CPU", 0) >= self.cpus and node.get("GPU", 0) >= self.gpus for node in free):
-            most = max((node.get("CPU", 0), node.get("GPU", 0)) for node in free)
-            raise InputError(
-                f"no machine of the cluster has {self.cpus} CPUs and {self.gpus:g} GPUs for a run: the largest has "
-                f"{most[0]:g} and {most[1]:g}; lower cpus or gpus"
-            )
 
 
 @dataclass
