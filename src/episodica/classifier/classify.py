@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from episodica.classifier.recogniser import Answer, Recogniser
-from episodica.data.decode import Unreadable, decode_in_parallel
+from episodica.data.decode import Encoded, Unreadable, decode_in_parallel
 from episodica.data.pictures import Picture, encoded
 from episodica.errors import InputError
 
@@ -35,9 +35,14 @@ class Answered:
 
 def answer_each(recogniser: Recogniser, images: Iterable[Picture]) -> Iterator[Answered]:
     need_classes(recogniser)
-    named = ((encoded(image), _name(image, i)) for i, image in enumerate(images))
-    while batch := list(islice(named, BATCH)):
-        yield from answer_batch(recogniser, [image for image, _ in batch], [name for _, name in batch])
+    return answer_named(recogniser, ((_name(image, i), encoded(image)) for i, image in enumerate(images)))
+
+
+def answer_named(recogniser: Recogniser, images: Iterable[tuple[str, Encoded]]) -> Iterator[Answered]:
+    """Of images with names."""
+    left = iter(images)
+    while batch := list(islice(left, BATCH)):
+        yield from answer_batch(recogniser, [image for _, image in batch], [name for name, _ in batch])
 
 
 def answer_stream(recogniser: Recogniser, lines: Iterable[Path]) -> Iterator[Answered]:

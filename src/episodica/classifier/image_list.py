@@ -9,46 +9,63 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from glob import glob, has_magic
 from pathlib import Path
+from typing import NamedTuple
 
+from episodica.data.cache import OnProgress
 from episodica.data.image_formats import is_image_file, is_unread_image_file
 from episodica.errors import InputError
+from episodica.files.address import Address
+from episodica.files.remote_copy import fetched
+
+
+class Listed(NamedTuple):
+    name: str  # as the user would name it
+    path: Path
 
 
 class ImageList:
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
+        self._copies: dict[int, tuple[Address, str]] = {}  # of places that are elsewhere
 
     def __len__(self) -> int:
         return self._database.execute("SELECT count(*) FROM image").fetchone()[0]
 
-    def __iter__(self) -> Iterator[Path]:
-        for (key,) in self._database.execute("SELECT key FROM image ORDER BY place, key, rowid"):
-            yield _path(key)
+    def __iter__(self) -> Iterator[Listed]:
+        for place, key in self._database.execute("SELECT place, key FROM image ORDER BY place, key, rowid"):
+            path = _path(key)
+            address, copy = self._copies.get(place, ("", ""))
+            yield Listed(f"{address}{str(path).removeprefix(copy)}", path)
 
-    def add(self, place: int, files: Iterable[Path]) -> int:
-        """Files of one place, in any order; how many."""
+    def add(self, place: int, files: Iterable[Path], copy: tuple[Address, Path] | None = None) -> int:
+        """Files of one place, in any order; how many. `copy`: of an address, where they are from there."""
+        if copy:
+            self._copies[place] = (copy[0], str(copy[1]))
         rows = ((place, _key(path)) for path in files)
         return self._database.executemany("INSERT INTO image VALUES (?, ?)", rows).rowcount
 
 
 @contextmanager
-def image_list(places: Iterable[Path]) -> Iterator[ImageList]:
-    """Files as they are, folders as all images in them, and patterns as what they match."""
+def image_list(places: Iterable[Path], on_progress: OnProgress = lambda *_: None) -> Iterator[ImageList]:
+    """Files as they are, folders as all images in them, and patterns as what they match; of addresses, our copies."""
     with closing(sqlite3.connect("")) as database:  # on the disk, without a name
         database.execute("CREATE TABLE image (place INTEGER, key BLOB)")
         found = ImageList(database)
-        for number, place in enumerate(_named(places)):
+        for number, named in enumerate(_named(places)):
+            address = Address.parse(named)
+            place = named if address is None else fetched(address, on_progress=on_progress)
+            copy = address and (address, place)
             if place.is_dir():
-                if not found.add(number, _images_below(place)):
-                    raise InputError(f"{place} holds no image: name a folder that does, or the files")
+                if not found.add(number, _images_below(place), copy):
+                    raise InputError(f"{named} holds no image: name a folder that does, or the files")
             else:
-                found.add(number, [place])
+                found.add(number, [place], copy)
         yield found
 
 
 def _named(places: Iterable[Path]) -> Iterator[Path]:
     for place in places:
-        if has_magic(str(place)) and not place.exists():
+        if has_magic(str(place)) and not Address.parse(place) and not place.exists():
             matching = sorted(map(Path, glob(str(place), recursive=True)))  # noqa: PTH207 - the pattern may be absolute
             if not matching:
                 raise InputError(f"nothing matches {place}")

@@ -41,6 +41,7 @@ from episodica.classifier.trained_state import weights_digest
 from episodica.classifier.vault import Vault
 from episodica.data.pictures import Picture
 from episodica.errors import InputError, nearest
+from episodica.files.address import Address
 from episodica.files.door import Folder
 from episodica.files.lock import LOCK, locked
 from episodica.files.openat import is_part
@@ -71,6 +72,9 @@ class ModelFolder:
         name = HubName.parse(path)
         if name is not None:
             raise InputError(f"{name} is on the Hub, where nothing is changed: `episodica learn MODEL --from {name}`")
+        address = Address.parse(path)
+        if address is not None:
+            raise InputError(f"{address} is only read: to go on with it, `episodica learn MODEL --from {address}`")
         self.folder = Folder(self.path)
         self.vault = Vault(self.folder / "images")
         self.work = self.folder / "work"

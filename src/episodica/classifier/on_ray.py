@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from episodica.classifier.classify import BATCH, Answered, answer_batch
+from episodica.classifier.image_list import Listed
 from episodica.classifier.sent_model import SentModel
 from episodica.cluster.spread import OnCluster, Part, Spread
 from episodica.data.decode import Unreadable, content, decode_in_parallel
@@ -42,34 +43,36 @@ class AnswersOnRay:
     model: SentModel
     image_size: int
 
-    def each(self, images: Iterable[Path]) -> Iterator[Answered]:
+    def each(self, images: Iterable[Listed]) -> Iterator[Answered]:
         """Of the images in their order. The first must begin a batch."""
         self._sends = self.how.disk == "own"
         spread = Spread(self.ray, answer, self.how.cpus)
         for part, answers in spread.results(self._parts(iter(images))):
             if answers is None:  # not seen there
                 self._sends = True
-                answers = [one for files in part.what for one in spread.result(self._part([self._batch(files)]))]
+                again = [self._part([some], [self._batch(some)]) for some in part.what]
+                answers = [one for batch in again for one in spread.result(batch)]
             yield from answers
 
-    def _parts(self, images: Iterator[Path]) -> Iterator[Part]:
+    def _parts(self, images: Iterator[Listed]) -> Iterator[Part]:
+        listed: list[Sequence[Listed]] = []
         batches: list[Batch] = []
-        while files := list(islice(images, BATCH)):
-            batches.append(self._batch(files))
+        while some := list(islice(images, BATCH)):
+            listed.append(some)
+            batches.append(self._batch(some))
             if len(batches) == BATCHES or sum(batch.bytes for batch in batches) > PART_BYTES:
-                yield self._part(batches)
-                batches = []
+                yield self._part(listed, batches)
+                listed, batches = [], []
         if batches:
-            yield self._part(batches)
+            yield self._part(listed, batches)
 
-    def _part(self, batches: Sequence[Batch]) -> Part:
+    def _part(self, listed: Sequence[Sequence[Listed]], batches: Sequence[Batch]) -> Part:
         first, last = batches[0].names[0], batches[-1].names[-1]
-        files = [[Path(name) for name in batch.names] for batch in batches]
         size = sum(batch.bytes for batch in batches)
-        return Part(files, (self.model, batches), size, f"the images from {first} to {last}")
+        return Part(listed, (self.model, batches), size, f"the images from {first} to {last}")
 
-    def _batch(self, files: Sequence[Path]) -> Batch:
-        names = [str(path) for path in files]
+    def _batch(self, listed: Sequence[Listed]) -> Batch:
+        names, files = [image.name for image in listed], [image.path for image in listed]
         stamps = [stamp(path) for path in files]
         if not self._sends:
             return Batch(names, [path.absolute() for path in files], stamps if self.how.disk == "auto" else None)

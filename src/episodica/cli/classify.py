@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from io import TextIOWrapper
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from episodica.classifier.classify import Answered
-    from episodica.classifier.image_list import ImageList
+    from episodica.classifier.image_list import ImageList, Listed
     from episodica.classifier.model_folder import ModelFolder
     from episodica.classifier.recogniser import Recogniser
 
@@ -41,7 +41,7 @@ def classify(
         Path,
         Parameter(
             allow_leading_hyphen=True,
-            help="files, folders or patterns; `-`: paths or CSV from standard input, answered as they come",
+            help="files, folders, patterns, addresses (s3://...); `-`: paths or CSV from standard input, as they come",
         ),
     ],
     support: Annotated[Path | None, Parameter(help="know only the classes in the sub-folders of this folder")] = None,
@@ -91,7 +91,9 @@ def classify(
         if isinstance(sys.stdin, TextIOWrapper):
             sys.stdin.reconfigure(errors="surrogateescape")  # names of files need not be text
         return _show(answer_stream(asked.recogniser, read_paths(lines_of(sys.stdin))), None, show)
-    with image_list(images) as files:
+    with ExitStack() as held:
+        with stages(complaints) as on_progress:
+            files = held.enter_context(image_list(images, on_progress))
         if out is not None:
             return _write(asked, files, cluster, out)
         with _answers(asked, files, cluster) as answers:
@@ -136,13 +138,13 @@ def _asked(model: Path, support: Path | None, rate: float | None) -> Asked:
 
 
 @contextmanager
-def _answers(asked: Asked, files: Iterable[Path], cluster: OnCluster | None) -> Iterator["Iterator[Answered]"]:
-    from episodica.classifier.classify import answer_each
+def _answers(asked: Asked, files: "Iterable[Listed]", cluster: OnCluster | None) -> Iterator["Iterator[Answered]"]:
+    from episodica.classifier.classify import answer_named
     from episodica.classifier.on_ray import AnswersOnRay
     from episodica.classifier.sent_model import SentModel
 
     if cluster is None:
-        yield answer_each(asked.recogniser, files)
+        yield answer_named(asked.recogniser, files)
         return
     with connected(cluster.address, cluster.cpus) as ray:
         model = SentModel.of(ray, asked.folder, asked.state, cluster.cpus, asked.support, asked.rate)
@@ -165,7 +167,7 @@ def _write(asked: Asked, files: "ImageList", cluster: OnCluster | None, out: Pat
     from episodica.classifier.answer_file import answer_file
     from episodica.classifier.classify import BATCH
 
-    with answer_file(out, asked.order, map(str, files)) as file, stages(complaints) as on_stage:
+    with answer_file(out, asked.order, (image.name for image in files)) as file, stages(complaints) as on_stage:
         done, unreadable, total = file.done, file.problems, len(files)
         if done:
             say(f"{done:,} of {total:,} images were answered before", complaints)

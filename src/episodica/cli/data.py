@@ -24,7 +24,9 @@ from episodica.sweep.recipe import Recipe, packaged_recipes
 data = App(name="data", help="Look at data sets before they are trained on.")
 app.command(data)
 
-Root = Annotated[str | None, Parameter(help="folder or archive with the files; default: EPISODICA_DATA")]
+Root = Annotated[
+    str | None, Parameter(help="folder, archive or address (s3://...) of the files; default: EPISODICA_DATA")
+]
 
 
 @data.default

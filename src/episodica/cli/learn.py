@@ -24,14 +24,17 @@ if TYPE_CHECKING:
     from episodica.engine.trainer import OnEvent
 
 Wait = Annotated[bool, Parameter(help="wait while another process changes the model", negative="")]
-Model = Annotated[Path, Parameter(help="folder of the model; to read from, hf://owner/name too")]
+Model = Annotated[Path, Parameter(help="folder of the model; to read from, hf://owner/name or s3://bucket/model too")]
 
 
 @app.command(usage="Usage: episodica learn MODEL IMAGES [OPTIONS] [--key.path VALUE ...]")
 def learn(
     model: Annotated[Path, Parameter(help="folder of the model; made where there is none")],
     images: Annotated[
-        Path, Parameter(help="folder with one sub-folder of images for each class, or a CSV file of paths and labels")
+        Path,
+        Parameter(
+            help="folder, or address (s3://...) of one, with a sub-folder of images for each class; or a CSV file"
+        ),
     ],
     /,
     *tokens: Tokens,

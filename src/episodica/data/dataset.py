@@ -13,6 +13,8 @@ from pydantic import Field
 from episodica.data.archive import unpack
 from episodica.data.cache import Arrays, OnProgress, Source, load_or_build, scratch_folder
 from episodica.errors import InputError, listed
+from episodica.files.address import Address
+from episodica.files.remote_copy import fetched
 from episodica.registry import Component
 
 
@@ -23,7 +25,9 @@ def silent(what: str, done: int, total: int) -> None:
 class Dataset(Component, kind="dataset"):
     """One layout or several. Sizes and numbers are the paper's for this set, where nothing else is asked for."""
 
-    root: Annotated[str | None, Field(description="folder or archive with the files; default: EPISODICA_DATA")] = None
+    root: Annotated[
+        str | None, Field(description="folder, archive or address (s3://...) of the files; default: EPISODICA_DATA")
+    ] = None
     size: Annotated[int | None, Field(ge=16, le=512, description="pixels of a side; by default the set's own")] = None
 
     native_size: ClassVar[int]
@@ -76,11 +80,11 @@ class FileDataset(Dataset):
         raise NotImplementedError
 
     def load(self, on_progress: OnProgress = silent) -> Arrays:
-        _, files, read = self.locate()
+        _, files, read = self.locate(on_progress)
         return load_or_build(self.name, self.size or self.native_size, self.settings(), files, read, on_progress)
 
-    def locate(self) -> Located:
-        root = self.place()
+    def locate(self, on_progress: OnProgress = silent) -> Located:
+        root = self.place(on_progress)
         try:
             places = self._search(root)
             if places:
@@ -93,11 +97,16 @@ class FileDataset(Dataset):
         except OSError as error:
             raise InputError(f"cannot read {error.filename}: {error.strerror}") from None
 
-    def place(self) -> Path:
-        """The root that the user gave, or the default one."""
+    def place(self, on_progress: OnProgress = silent) -> Path:
+        """The root that the user gave, or the default one; of an address, our copy of what is there."""
         given = self.root or os.environ.get("EPISODICA_DATA")
         if not given:
             raise InputError(f"data.root is missing. {self._help()}. Set data.root or EPISODICA_DATA to its folder")
+        address = Address.parse(given)
+        if address is not None and not self.root:
+            raise InputError(f"EPISODICA_DATA = {given}: name the address of the set itself with data.root")
+        if address is not None:
+            return fetched(address, on_progress=on_progress)
         root = Path(os.path.expanduser(given))  # noqa: PTH111 - the method fails where there is no such user
         if not os.path.exists(root):  # noqa: PTH110 - the method fails where a name is too long
             raise NotThere(f"data.root = {given}: there is no such folder or file. {self._help()}")

@@ -15,11 +15,13 @@ from episodica.files.cache_folder import cache_folder
 from episodica.files.door import Folder
 from episodica.files.lock import locked
 
-_OURS = re.compile(r"(.+)-\d+px-[0-9a-f]{16}|unpacked-\w+")  # nothing else is removed, whatever the folder is
+_OURS = re.compile(
+    r"(.+)-\d+px-[0-9a-f]{16}|unpacked-\w+|remote-\w+-[0-9a-f]{16}"
+)  # nothing else is removed, whatever the folder is
 
 
 class Entry(NamedTuple):
-    """The images of a set at one size, or what a killed process had unpacked."""
+    """The images of a set at one size, what was fetched from an address, or what a killed process had unpacked."""
 
     folder: Path
     dataset: str | None

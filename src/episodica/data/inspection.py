@@ -48,7 +48,9 @@ def inspect(dataset: Dataset, on_progress: OnProgress) -> tuple[Inspection, Arra
     """Decode every image anew. The arrays say all that a split depends on, without a pixel: nothing is cached."""
     size = dataset.size or dataset.native_size
     opened = (
-        dataset.locate().read() if isinstance(dataset, FileDataset) else nullcontext(_drawn(dataset.load(on_progress)))
+        dataset.locate(on_progress).read()
+        if isinstance(dataset, FileDataset)
+        else nullcontext(_drawn(dataset.load(on_progress)))
     )
     with opened as source:
         same: dict[bytes, list[int]] = {}

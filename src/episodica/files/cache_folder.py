@@ -1,4 +1,4 @@
-"""Where episodica keeps what it can compute again: decoded images and compiled kernels."""
+"""Where episodica keeps what it can compute or fetch again: decoded images, compiled kernels, copies of addresses."""
 
 import os
 from pathlib import Path

@@ -10,6 +10,7 @@ from episodica.classifier.incoming.layouts import Listed, list_folder
 from episodica.classifier.incoming.screening import screened
 from episodica.data.cache import OnProgress
 from episodica.errors import InputError
+from episodica.files.remote_copy import local_place
 
 
 def read_classes(
@@ -17,8 +18,9 @@ def read_classes(
 ) -> Incoming:
     """The images of each class, those that cannot be used left out and named; `strict` refuses instead.
 
-    A model inside the folder would be taken for a class, and is refused.
+    Of an address our copy is read. A model inside the folder would be taken for a class, and is refused.
     """
+    place = local_place(place, on_progress)
     if model is not None and place.resolve() in (model.resolve(), *model.resolve().parents):
         raise InputError(f"{model} lies inside {place} and would be taken for a class: put the model elsewhere")
     try:

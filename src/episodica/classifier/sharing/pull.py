@@ -1,6 +1,6 @@
-"""From `hf://owner/name` to a folder of this machine.
+"""From `hf://owner/name`, or another address such as `s3://bucket/model`, to a folder of this machine.
 
-What is on the Hub is a stranger's: only files that a model or a run consists of are taken, within limits, and the copy
+What is there is a stranger's: only files that a model or a run consists of are taken, within limits, and the copy
 is then opened by the same door as every other folder.
 """
 
@@ -15,8 +15,11 @@ from episodica.classifier.sharing.hub import Hub, Listing
 from episodica.classifier.sharing.hub_name import HubName
 from episodica.classifier.sharing.names import belongs
 from episodica.errors import InputError
+from episodica.files.address import Address
 from episodica.files.cache_folder import cache_folder
 from episodica.files.door import Folder
+from episodica.files.remote import Limits
+from episodica.files.remote_copy import fetched
 from episodica.records.run import CONFIG
 
 MOST = 2**32  # bytes of a model
@@ -30,10 +33,12 @@ def open_model(place: str | Path) -> ModelFolder:
 
 
 def local_place(place: str | Path) -> Path:
-    """A folder as it is named; for a name of the Hub, the folder of its copy, one for each commit."""
+    """A folder as it is named; for a name of the Hub, the folder of its copy, one for each commit; and for another
+    address the one copy of it."""
     name = HubName.parse(place)
     if name is None:
-        return Path(place)
+        address = Address.parse(place)
+        return Path(place) if address is None else fetched(address, Limits(MOST_FILES, MOST), belongs)
     copies = Folder(cache_folder() / "hub")
     if name.revision and (copies / _folder_name(name, name.revision)).has(COMPLETE):
         return (copies / _folder_name(name, name.revision)).path  # a commit never changes
@@ -50,8 +55,8 @@ def local_place(place: str | Path) -> Path:
 
 @contextmanager
 def changeable_place(place: Path) -> Iterator[Path]:
-    """A folder as it is named; for a name of the Hub, another copy, which is gone afterwards with all changes to it."""
-    if HubName.parse(place) is None:
+    """A folder as it is named; for what lies elsewhere another copy, which is gone afterwards with its changes."""
+    if HubName.parse(place) is None and Address.parse(place) is None:
         yield place
         return
     with TemporaryDirectory(prefix="episodica-") as scratch:
