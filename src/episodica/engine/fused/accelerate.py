@@ -8,10 +8,13 @@ from torch import nn
 from episodica.engine.fused.build import CannotBuild, kernels
 from episodica.engine.fused.conv import Conv
 from episodica.engine.fused.first_block import FirstBlock
-from episodica.engine.fused.form import conv_fits, fits
+from episodica.engine.fused.form import chain_fits, filters, fits, residual_fits
 from episodica.engine.fused.later_block import LaterBlock
+from episodica.engine.fused.layer import Chain
+from episodica.engine.fused.residual_block import ResidualBlock
 from episodica.errors import InputError
 from episodica.learners.learner import Learner
+from episodica.models.resnet12 import Block
 
 
 def accelerate(learner: Learner, asked: str, notice: Callable[[str], None]) -> Literal["torch", "fused"]:
@@ -49,7 +52,7 @@ def _obstacle(learner: Learner) -> str | None:
 
 def _alone(module: nn.Module) -> TypeGuard[nn.Conv2d]:
     """Whether it is a convolution that minimal filtering is for; one of a class of its own may do something else."""
-    return type(module) is nn.Conv2d and conv_fits(module) and module.in_channels % 16 == 0
+    return type(module) is nn.Conv2d and filters(module)
 
 
 def _replace(module: nn.Module, first: nn.Module) -> None:
@@ -59,6 +62,12 @@ def _replace(module: nn.Module, first: nn.Module) -> None:
             assert isinstance(child, nn.Sequential)
             kind = FirstBlock if child is first and next(child.parameters()).shape[1] == 3 else LaterBlock
             setattr(module, name, kind(*child).train(child.training))
+        elif residual_fits(child):
+            assert isinstance(child, Block)
+            setattr(module, name, ResidualBlock(child))
+        elif chain_fits(child):
+            assert isinstance(child, nn.Sequential)
+            setattr(module, name, Chain(*child).train(child.training))
         elif _alone(child):
             setattr(module, name, Conv.of(child))
         else:

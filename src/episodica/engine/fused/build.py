@@ -27,10 +27,8 @@ from episodica.files.door import Folder, Refused
 from episodica.files.lock import locked
 from episodica.files.sealed import find_sealed, seal
 
-SOURCES = tuple(
-    Path(__file__).with_name(name)
-    for name in ("first_block.cpp", "later_block.cpp", "winograd.cpp", "filtering.h", "vectors.h")
-)
+UNITS = ("first_block.cpp", "later_block.cpp", "norm_leaky.cpp", "join.cpp", "winograd.cpp")
+SOURCES = tuple(Path(__file__).with_name(name) for name in (*UNITS, "filtering.h", "pooling.h", "tiles.h", "vectors.h"))
 # Predictive commoning would carry pixels from one step of a loop to the next, in registers that the sums need.
 FLAGS = ("-std=c++17", "-O3", "-march=native", "-fno-predictive-commoning", "-fopenmp", "-fPIC", "-shared")
 TRIAL = Path(__file__).with_name("trial.py")

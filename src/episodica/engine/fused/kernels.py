@@ -3,7 +3,7 @@
 Maps are channels-last, statistics and sums in double precision. Shapes: M images of H x W pixels, O channels.
 """
 
-from ctypes import c_int, c_int64, c_void_p
+from ctypes import c_float, c_int, c_int64, c_void_p
 
 import torch
 from torch import Tensor
@@ -71,13 +71,76 @@ def norm_pool_relu_sums(maps: Tensor, mean: Tensor, gradient: Tensor, places: Te
 
 
 def norm_pool_relu_backward(
-    maps: Tensor, scale: Tensor, slope: Tensor, level: Tensor, gradient: Tensor, places: Tensor
+    maps: Tensor, scale: Tensor, tilt: Tensor, level: Tensor, gradient: Tensor, places: Tensor
 ) -> Tensor:
-    """scale * (the gradient where it goes) + slope * maps + level."""
+    """scale * (the gradient where it goes) + tilt * maps + level."""
     out = torch.empty_like(maps)
-    vectors = [vector.float() for vector in (scale, slope, level)]
+    vectors = [vector.float() for vector in (scale, tilt, level)]
     given = (*_maps(maps), *map(_pointer, vectors), _pointer(gradient), _pointer(places))
     library().norm_pool_relu_backward(*given, _pointer(out), _threads())
+    return out
+
+
+def norm_leaky(maps: Tensor, scale: Tensor, shift: Tensor, slope: float) -> Tensor:
+    """leaky ReLU(scale * maps + shift)."""
+    out = torch.empty_like(maps)
+    scale, shift = scale.float(), shift.float()
+    library().norm_leaky(*_maps(maps), _pointer(scale), _pointer(shift), c_float(slope), _pointer(out), _threads())
+    return out
+
+
+def norm_leaky_sums(
+    maps: Tensor, mean: Tensor, scale: Tensor, shift: Tensor, slope: float, gradient: Tensor
+) -> tuple[Tensor, ...]:
+    """sum g and sum g (x - mean), with g the gradient before the leaky ReLU. [O] each"""
+    sums = torch.empty(2, maps.shape[1], dtype=torch.float64)
+    vectors = [vector.float() for vector in (mean, scale, shift)]
+    given = (*_maps(maps), *map(_pointer, vectors), c_float(slope), _pointer(gradient))
+    library().norm_leaky_sums(*given, _pointer(sums), _threads())
+    return sums.unbind()
+
+
+def norm_leaky_backward(
+    maps: Tensor, scale: Tensor, shift: Tensor, slope: float, tilt: Tensor, level: Tensor, gradient: Tensor
+) -> Tensor:
+    """scale * (the gradient before the leaky ReLU) + tilt * maps + level."""
+    out = torch.empty_like(maps)
+    scale, shift, tilt, level = (vector.float() for vector in (scale, shift, tilt, level))
+    given = (*_maps(maps), _pointer(scale), _pointer(shift), c_float(slope), _pointer(tilt), _pointer(level))
+    library().norm_leaky_backward(*given, _pointer(gradient), _pointer(out), _threads())
+    return out
+
+
+def join(
+    a: Tensor, b: Tensor, scale_a: Tensor, scale_b: Tensor, shift: Tensor, slope: float, places: Tensor | None
+) -> Tensor:
+    """leaky ReLU(max-pool(scale_a * a + scale_b * b + shift)); writes which of four numbers each pooled one is."""
+    out = _pooled(a, a.shape[1])
+    vectors = [vector.float() for vector in (scale_a, scale_b, shift)]
+    given = (*_maps(a), _maps(b)[0], *map(_pointer, vectors), c_float(slope))
+    library().join(*given, _pointer(out), _pointer(places), _threads())
+    return out
+
+
+def join_sums(
+    a: Tensor, b: Tensor, mean_a: Tensor, mean_b: Tensor, slope: float, gradient: Tensor, places: Tensor
+) -> tuple[Tensor, ...]:
+    """sum g, sum g (x - mean_a) and sum g (x - mean_b), with g the gradient before the leaky ReLU. [O] each"""
+    sums = torch.empty(3, a.shape[1], dtype=torch.float64)
+    mean_a, mean_b = mean_a.float(), mean_b.float()
+    given = (*_maps(a), _maps(b)[0], _pointer(mean_a), _pointer(mean_b), c_float(slope))
+    library().join_sums(*given, _pointer(gradient), _pointer(places), _pointer(sums), _threads())
+    return sums.unbind()
+
+
+def join_backward(
+    maps: Tensor, scale: Tensor, tilt: Tensor, level: Tensor, slope: float, gradient: Tensor, places: Tensor
+) -> Tensor:
+    """scale * (the gradient before the leaky ReLU, where it goes) + tilt * maps + level, for one of the maps."""
+    out = torch.empty_like(maps)
+    vectors = [vector.float() for vector in (scale, tilt, level)]
+    given = (*_maps(maps), *map(_pointer, vectors), c_float(slope), _pointer(gradient), _pointer(places))
+    library().join_backward(*given, _pointer(out), _threads())
     return out
 
 
@@ -86,6 +149,15 @@ def winograd(maps: Tensor, weights: Tensor) -> Tensor:
     (m, _, h, w), outputs = maps.shape, weights.shape[3]
     out = torch.empty((m, outputs, h, w), memory_format=torch.channels_last)
     library().winograd(*_maps(maps), _pointer(weights), c_int64(outputs), _pointer(out), _threads())
+    return out
+
+
+def winograd_leaky(maps: Tensor, weights: Tensor, shift: Tensor, slope: float) -> Tensor:
+    """leaky ReLU(the convolution + shift)."""
+    m, _, h, w = maps.shape
+    out = torch.empty((m, len(shift), h, w), memory_format=torch.channels_last)
+    given = (*_maps(maps), _pointer(weights), c_int64(len(shift)), _pointer(shift), c_float(slope))
+    library().winograd_leaky(*given, _pointer(out), _threads())
     return out
 
 

@@ -4,28 +4,9 @@
 // Arrays are dense: maps [M][H][W][O], pooled ones [M][H/2][W/2][O]. Sums run over an image first and over the images
 // afterwards, in double precision and in their order, so that the bits do not depend on the number of threads.
 
-#include "vectors.h"
+#include "pooling.h"
 
 namespace {
-
-struct Sizes {
-    int64_t height, width, channels;
-    int64_t full() const { return height * width * channels; }
-    int64_t pooled() const { return (height / 2) * (width / 2) * channels; }
-    int64_t at(int64_t y, int64_t x) const { return (y * width + x) * channels; }
-};
-
-// Calls `f(offsets of a window's four pixels, offset of the pooled one)`.
-template <class Function>
-inline void for_windows(Sizes s, Function f) {
-    int64_t pooled = 0;
-    for (int64_t y = 0; y + 1 < s.height; y += 2)
-        for (int64_t x = 0; x + 1 < s.width; x += 2, pooled += s.channels) {
-            const int64_t first = s.at(y, x), below = s.at(y + 1, x);
-            const int64_t pixels[4] = {first, first + s.channels, below, below + s.channels};
-            f(pixels, pooled);
-        }
-}
 
 // Mean, and sum of squared deviations from it, of each channel of one map.
 template <int N>
@@ -83,44 +64,6 @@ void sum(const float* map, Sizes s, const float* mean, const float* gradient, co
     }
 }
 
-// scale * gradient + slope * map + level: the gradient where it goes, and what the statistics add everywhere.
-template <int N>
-void spread(const float* map, Sizes s, const float* scale, const float* slope, const float* level,
-            const float* gradient, const int32_t* places, float* out) {
-    const auto statistics = [&](int64_t pixel, int n) {
-        return load<Floats>(slope + n * LANES) * load<Floats>(map + pixel + n * LANES) + load<Floats>(level + n * LANES);
-    };
-    for_windows(s, [&](const int64_t (&pixels)[4], int64_t pooled) {
-        for (int n = 0; n < N; ++n) {
-            const Ints place = load<Ints>(places + pooled + n * LANES);
-            const Floats g = load<Floats>(gradient + pooled + n * LANES) * load<Floats>(scale + n * LANES);
-            for (int i = 0; i < 4; ++i)
-                store(out + pixels[i] + n * LANES, statistics(pixels[i], n) + (place == i ? g : Floats{}));
-        }
-    });
-    const auto outside = [&](int64_t pixel) {
-        for (int n = 0; n < N; ++n) store(out + pixel + n * LANES, statistics(pixel, n));
-    };
-    if (s.height % 2)
-        for (int64_t x = 0; x < s.width; ++x) outside(s.at(s.height - 1, x));
-    if (s.width % 2)
-        for (int64_t y = 0; y < s.height - s.height % 2; ++y) outside(s.at(y, s.width - 1));
-}
-
-// Calls `f(N, i, c, places)` for blocks of N vectors of channels of every map, with the places as vectors read them.
-template <class Function>
-void for_pooled_maps(int64_t count, const Sizes& s, const uint8_t* places, int threads, Function f) {
-#pragma omp parallel num_threads(threads)
-    {
-        std::vector<int32_t> wide(s.pooled());
-#pragma omp for schedule(static)
-        for (int64_t i = 0; i < count; ++i) {
-            for (int64_t j = 0; j < s.pooled(); ++j) wide[j] = places[i * s.pooled() + j];
-            for_blocks(s.channels, [&](auto n, int64_t c) { f(n, i, c, &wide[c]); });
-        }
-    }
-}
-
 }  // namespace
 
 extern "C" {
@@ -174,12 +117,14 @@ void norm_pool_relu_sums(const float* maps, int64_t count, int64_t height, int64
 }
 
 void norm_pool_relu_backward(const float* maps, int64_t count, int64_t height, int64_t width, int64_t channels,
-                             const float* scale, const float* slope, const float* level, const float* gradient,
+                             const float* scale, const float* tilt, const float* level, const float* gradient,
                              const uint8_t* places, float* out, int threads) {
     const Sizes s{height, width, channels};
     for_pooled_maps(count, s, places, threads, [&](auto n, int64_t i, int64_t c, const int32_t* at) {
-        const float* g = gradient + i * s.pooled() + c;
-        spread<n>(maps + i * s.full() + c, s, scale + c, slope + c, level + c, g, at, out + i * s.full() + c);
+        const auto arrival = [&](int64_t p) {
+            return Arrival{load<Floats>(gradient + i * s.pooled() + c + p), load<Ints>(at + p)};
+        };
+        spread<n>(maps + i * s.full() + c, s, scale + c, tilt + c, level + c, arrival, out + i * s.full() + c);
     });
 }
 }

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from episodica.engine.fused import kernels
-from episodica.engine.fused.form import parts, running, track
+from episodica.engine.fused.form import parts, running
+from episodica.engine.fused.statistics import Statistics, backward, measured
 from episodica.engine.fused.winograd import conv_pool_relu, convolve
 
 
@@ -33,34 +34,24 @@ class LaterBlock(nn.Sequential):
 
 
 class _NormPoolReLU(torch.autograd.Function):
-    """y = ReLU(max-pool(gamma x' + beta)) with x' = (x - mean) / sqrt(variance + eps), over n numbers a channel.
+    """y = ReLU(max-pool(gamma x' + beta)), with the derivatives that `statistics` says.
 
-    Let g be the gradient of y, moved to the places of the maxima and zero elsewhere. Batch-norm's derivatives (Ioffe
-    and Szegedy 2015, section 3) are then
-
-        d beta = sum g,    d gamma = sum g x',    dx = gamma / sqrt(variance + eps) (g - d beta / n - x' d gamma / n),
-
-    where the last two terms are linear in x: slope * x + level, which one pass over the maps adds.
+    There the gradient is that of y, moved to the places of the maxima and zero elsewhere.
     """
 
     @staticmethod
     def forward(ctx: Any, maps: Tensor, bias: Tensor, gamma: Tensor, beta: Tensor, norm: nn.BatchNorm2d) -> Tensor:
-        mean, variance = kernels.channel_moments(maps)
-        track(norm, mean + bias, variance, maps.numel() // maps.shape[1])
-        inverse = (variance + norm.eps).rsqrt()
-        scale = gamma * inverse
-        places = kernels.places_of(maps, len(mean)) if any(ctx.needs_input_grad) else None
-        ctx.save_for_backward(maps, mean, inverse, scale, places)
-        return kernels.norm_pool_relu(maps, scale, beta - scale * mean, places)
+        found = measured(maps, norm, bias)
+        places = kernels.places_of(maps, maps.shape[1]) if any(ctx.needs_input_grad) else None
+        ctx.save_for_backward(maps, places, *found)
+        return kernels.norm_pool_relu(maps, found.scale, found.shift, places)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        maps, mean, inverse, scale, places = ctx.saved_tensors
-        gradient, count = kernels.last(gradient), maps.numel() // maps.shape[1]
-        d_beta, product = kernels.norm_pool_relu_sums(maps, mean, gradient, places)
-        d_gamma = product * inverse
-        slope = -scale * d_gamma * inverse / count
-        level = -scale * d_beta / count - slope * mean
-        d_maps = kernels.norm_pool_relu_backward(maps, scale, slope, level, gradient, places)
-        return d_maps, torch.zeros_like(d_beta, dtype=torch.float32), d_gamma.float(), d_beta.float(), None
+        (maps, places, *statistics), gradient = ctx.saved_tensors, kernels.last(gradient)
+        of = Statistics(*statistics)
+        d_beta, product = kernels.norm_pool_relu_sums(maps, of.mean, gradient, places)
+        found = backward(of, maps.numel() // maps.shape[1], d_beta, product)
+        d_maps = kernels.norm_pool_relu_backward(maps, of.scale, found.tilt, found.level, gradient, places)
+        return d_maps, torch.zeros_like(d_beta, dtype=torch.float32), found.d_gamma.float(), d_beta.float(), None

@@ -48,21 +48,34 @@ inline void for_blocks(int64_t channels, Function f) {
     for (int64_t c = 0; c < channels; c += MOST * LANES) f(std::integral_constant<int, MOST>{}, c);
 }
 
-// The largest of four, after ReLU, and which it was: the first of equals and the last that is not a number, as in torch.
-inline void store_pooled(const Floats (&four)[4], Floats shift, float* out, uint8_t* place) {
-    Floats best = four[0];
-    Ints which = {};
+struct Largest {
+    Floats value;
+    Ints place;
+};
+
+// The largest of four and which it was: the first of equals and the last that is not a number, as in torch.
+inline Largest largest(const Floats (&four)[4]) {
+    Largest found{four[0], Ints{}};
 #pragma GCC unroll 3
     for (int i = 1; i < 4; ++i) {
-        const Ints better = (four[i] > best) | (four[i] != four[i]);
-        which = better ? Ints{} + i : which;
-        best = better ? four[i] : best;
+        const Ints better = (four[i] > found.value) | (four[i] != four[i]);
+        found.place = better ? Ints{} + i : found.place;
+        found.value = better ? four[i] : found.value;
     }
-    best += shift;
+    return found;
+}
+
+// The largest of four, after ReLU, and its place, or DEAD where ReLU cuts it off.
+inline void store_pooled(const Floats (&four)[4], Floats shift, float* out, uint8_t* place) {
+    const auto [value, which] = largest(four);
+    const Floats best = value + shift;
     const Ints off = best <= Floats{};  // so that what is not a number is not cut off
     store(out, off ? Floats{} : best);
     if (place) store_narrowed(place, off ? Ints{} + DEAD : which);
 }
+
+// Leaky ReLU: plain ReLU where the slope is 0, nothing where it is 1. What is not a number stays so.
+inline Floats leaky(Floats value, float slope) { return value > Floats{} ? value : slope * value; }
 
 template <class Number>
 void add_up(const std::vector<Number>& parts, int64_t size, double* out) {

@@ -8,100 +8,13 @@
 // worked on together. No sum depends on the number of threads.
 
 #include <algorithm>
-#include <memory>
 
-#include "filtering.h"
+#include "tiles.h"
 
 namespace {
 
-constexpr int CHUNK = 64;  // channels that are worked on together: their part of U stays in the second cache
-constexpr int TILES = 24;  // tiles that are worked on together, for the same reason
-constexpr int ROWS = 6;    // of a product of matrices that the registers hold, with WIDE vectors each
-constexpr int STRIDE = TILES * CHUNK + 16;  // floats from place to place; a power of two would collide in the caches
-constexpr int PARTS = 8, PART = 64;         // tiles are summed up in so many parts, if each has so many of them
-
-// Floats that begin where a line of the cache does; what they are is not said.
-class Buffer {
-public:
-    explicit Buffer(int64_t size) : lines(new Line[(size + 15) / 16]) {}
-    float* data() { return lines[0].numbers; }
-
-private:
-    struct alignas(64) Line {
-        float numbers[16];
-    };
-    std::unique_ptr<Line[]> lines;
-};
-
-struct Sizes {
-    int64_t count, height, width;
-    int64_t down() const { return (height + DOWN - 1) / DOWN; }
-    int64_t across() const { return (width + ACROSS - 1) / ACROSS; }
-    int64_t tiles() const { return count * down() * across(); }
-};
-
-// Some channels of maps that have `channels` of them.
-template <class Number>
-struct Maps {
-    Number* first;
-    Sizes sizes;
-    int64_t channels;
-    bool has(int64_t y, int64_t x) const { return y >= 0 && y < sizes.height && x >= 0 && x < sizes.width; }
-    Number* at(int64_t image, int64_t y, int64_t x) const {
-        return first + ((image * sizes.height + y) * sizes.width + x) * channels;
-    }
-};
-
-struct Tile {
-    int64_t image, y, x;  // of its first output
-    Tile(const Sizes& s, int64_t number)
-        : image(number / (s.down() * s.across())),
-          y(DOWN * (number / s.across() % s.down())),
-          x(ACROSS * (number % s.across())) {}
-};
-
-struct Range {
-    int64_t from, count;
-};
-
-alignas(64) constexpr float ZEROS[CHUNK] = {};
-
-// `out` [place][tile][channel]: the pixels of each tile, with this border around it, as the products see them.
-template <class Transform, int H, int W, int BORDER>
-void see(const Maps<const float>& maps, Range tiles, int64_t width, float* out) {
-    for (int64_t t = 0; t < tiles.count; ++t, out += width) {
-        const Tile tile(maps.sizes, tiles.from + t);
-        const float* pixels[H][W];
-        for (int y = 0; y < H; ++y)
-            for (int x = 0; x < W; ++x) {
-                const int64_t row = tile.y + y - BORDER, column = tile.x + x - BORDER;
-                pixels[y][x] = maps.has(row, column) ? maps.at(tile.image, row, column) : ZEROS;
-            }
-        for (int64_t c = 0; c < width; c += LANES) {
-            Floats given[H][W], seen[HIGH][LONG];
-#pragma GCC unroll 24
-            for (int p = 0; p < H * W; ++p) given[p / W][p % W] = load<Floats>(pixels[p / W][p % W] + c);
-            transform<Transform>(given, seen);
-#pragma GCC unroll 24
-            for (int p = 0; p < PLACES; ++p) store(out + p * STRIDE + c, seen[p / LONG][p % LONG]);
-        }
-    }
-}
-
-// Calls `f(tile, channel, outputs)` for `products` [place][tile][channel].
-template <class Function>
-inline void for_outputs(const float* products, const Sizes& s, Range tiles, int64_t width, Function f) {
-    for (int64_t t = 0; t < tiles.count; ++t, products += width) {
-        const Tile tile(s, tiles.from + t);
-        for (int64_t c = 0; c < width; c += LANES) {
-            Floats found[HIGH][LONG], outputs[DOWN][ACROSS];
-#pragma GCC unroll 24
-            for (int p = 0; p < PLACES; ++p) found[p / LONG][p % LONG] = load<Floats>(products + p * STRIDE + c);
-            transform<ProductsToOutputs>(found, outputs);
-            f(tile, c, outputs);
-        }
-    }
-}
+constexpr int64_t HELD = 1 << 22;    // floats of U that a larger cache holds; of more, several groups of tiles make use at once
+constexpr int PARTS = 8, PART = 64;  // tiles are summed up in so many parts, if each has so many of them
 
 int64_t chunk(int64_t channels, int64_t from) { return std::min<int64_t>(CHUNK, channels - from); }
 
@@ -163,37 +76,68 @@ inline void multiply(Matrix left, Matrix right, int64_t depth, bool add, float* 
         }
 }
 
+// Groups of tiles as the products see them, all their channels: looked at once for all outputs.
+class Seen {
+public:
+    Seen(const Maps<const float>& maps, int64_t groups)
+        : maps(maps), chunks((maps.channels + CHUNK - 1) / CHUNK), buffer(groups * chunks * PLACES * STRIDE) {}
+    void look(int64_t from, int64_t end) {
+        if (from == first) return;
+        first = from;
+        for (; from < end; from += TILES)
+            for (int64_t i = 0; i < maps.channels; i += CHUNK) {
+                const Range tiles{from, std::min<int64_t>(TILES, end - from)};
+                const Maps<const float> some{maps.first + i, maps.sizes, maps.channels};
+                see<InputsSeen, HIGH, LONG, 1>(some, tiles, chunk(maps.channels, i), at(from, i));
+            }
+    }
+    float* at(int64_t from, int64_t channel) {
+        return buffer.data() + ((from - first) / TILES * chunks + channel / CHUNK) * PLACES * STRIDE;
+    }
+
+private:
+    Maps<const float> maps;
+    int64_t chunks, first = -1;
+    Buffer buffer;
+};
+
 // Calls `f(tile, channel, outputs)` for all tiles and vectors of channels.
 template <class Function>
 void convolve(const float* maps, const Sizes& s, int64_t inputs, const float* weights, int64_t outputs, int threads,
               Function f) {
     Buffer u_buffer(PLACES * inputs * outputs);
     float* u = u_buffer.data();
+    const int64_t groups = outputs > CHUNK ? 1 + PLACES * inputs * outputs / HELD : 1;
 #pragma omp parallel num_threads(threads)
     {
         for_weights(inputs, outputs, [&](int64_t plain, int64_t stride, int64_t seen, int64_t seen_stride) {
             transform_one<WeightsSeen, 3, 3, HIGH, LONG>(weights + plain, stride, u + seen, seen_stride);
         });
-        Buffer seen_buffer(PLACES * STRIDE), product_buffer(PLACES * STRIDE);
-        float *seen = seen_buffer.data(), *products = product_buffer.data();
+        Seen seen({maps, s, inputs}, groups);
+        Buffer product_buffer(PLACES * STRIDE);
+        float* products = product_buffer.data();
 #pragma omp for schedule(static) collapse(2)
-        for (int64_t o = 0; o < outputs; o += CHUNK)
-            for (int64_t from = 0; from < s.tiles(); from += TILES) {
-                const Range tiles{from, std::min<int64_t>(TILES, s.tiles() - from)};
-                const int64_t wide = chunk(outputs, o);
-                for (int64_t i = 0; i < inputs; i += CHUNK) {
-                    const int64_t deep = chunk(inputs, i);
-                    see<InputsSeen, HIGH, LONG, 1>({maps + i, s, inputs}, tiles, deep, seen);
-                    const float* part = u + square(i, o, inputs, outputs);
-                    for (int p = 0; p < PLACES; ++p)
-                        for (int64_t t = 0; t < tiles.count; t += ROWS)  // what lies behind the last tile is not used
-                            for_blocks(wide, [&](auto n, int64_t c) {
-                                const Matrix left{seen + p * STRIDE + t * deep, deep, 1};
-                                const Matrix right{part + p * deep * wide + c, wide, 1};
-                                multiply<ROWS, n>(left, right, deep, i > 0, products + p * STRIDE + t * wide + c, wide);
-                            });
+        for (int64_t first = 0; first < s.tiles(); first += groups * TILES)
+            for (int64_t o = 0; o < outputs; o += CHUNK) {
+                const int64_t wide = chunk(outputs, o), end = std::min(s.tiles(), first + groups * TILES);
+                seen.look(first, end);
+                for (int64_t from = first; from < end; from += TILES) {
+                    const Range tiles{from, std::min<int64_t>(TILES, end - from)};
+                    for (int64_t i = 0; i < inputs; i += CHUNK) {
+                        const int64_t deep = chunk(inputs, i);
+                        const float *part = u + square(i, o, inputs, outputs), *given = seen.at(from, i);
+                        for (int p = 0; p < PLACES; ++p)
+                            for (int64_t t = 0; t < tiles.count; t += ROWS)  // what lies behind the last is not used
+                                for_blocks(wide, [&](auto n, int64_t c) {
+                                    const Matrix left{given + p * STRIDE + t * deep, deep, 1};
+                                    const Matrix right{part + p * deep * wide + c, wide, 1};
+                                    float* to = products + p * STRIDE + t * wide + c;
+                                    multiply<ROWS, n>(left, right, deep, i > 0, to, wide);
+                                });
+                    }
+                    const auto put = [&](const Tile& tile, int64_t c, auto& found) { f(tile, o + c, found); };
+                    for_outputs(products, s, tiles, wide, put);
                 }
-                for_outputs(products, s, tiles, wide, [&](const Tile& tile, int64_t c, auto& found) { f(tile, o + c, found); });
             }
     }
 }
@@ -206,11 +150,17 @@ void winograd(const float* maps, int64_t count, int64_t height, int64_t width, i
               int64_t outputs, float* out, int threads) {
     const Maps<float> to{out, {count, height, width}, outputs};
     convolve(maps, to.sizes, inputs, weights, outputs, threads, [&](const Tile& tile, int64_t c, auto& found) {
-#pragma GCC unroll 8
-        for (int p = 0; p < DOWN * ACROSS; ++p) {
-            const int64_t y = tile.y + p / ACROSS, x = tile.x + p % ACROSS;
-            if (to.has(y, x)) store(to.at(tile.image, y, x) + c, found[p / ACROSS][p % ACROSS]);
-        }
+        for_pixels(to, tile, found, [&](float* at, Floats value) { store(at + c, value); });
+    });
+}
+
+// leaky ReLU(convolution + shift).
+void winograd_leaky(const float* maps, int64_t count, int64_t height, int64_t width, int64_t inputs,
+                    const float* weights, int64_t outputs, const float* shift, float slope, float* out, int threads) {
+    const Maps<float> to{out, {count, height, width}, outputs};
+    convolve(maps, to.sizes, inputs, weights, outputs, threads, [&](const Tile& tile, int64_t c, auto& found) {
+        const Floats level = load<Floats>(shift + c);
+        for_pixels(to, tile, found, [&](float* at, Floats value) { store(at + c, leaky(value + level, slope)); });
     });
 }
 

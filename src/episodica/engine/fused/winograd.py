@@ -27,6 +27,15 @@ def conv_pool_relu(maps: Tensor, weight: Tensor, bias: Tensor) -> Tensor:  # -> 
     return kernels.winograd_pool_relu(kernels.last(maps), weight.permute(2, 3, 1, 0).contiguous(), bias.contiguous())
 
 
+def conv_leaky(maps: Tensor, weight: Tensor, bias: Tensor, slope: float) -> Tensor:  # -> [M, O, H, W]
+    """With leaky ReLU, where no gradient is asked for."""
+    assert not torch.is_grad_enabled()
+    if not _suits(weight):
+        return kernels.last(F.leaky_relu_(F.conv2d(maps, weight, bias, padding=1), slope))
+    given = kernels.last(maps), weight.permute(2, 3, 1, 0).contiguous(), bias.contiguous()
+    return kernels.winograd_leaky(*given, slope)
+
+
 def _suits(weight: Tensor) -> bool:
     return all(channels % 16 == 0 for channels in weight.shape[:2])
 
