@@ -36,6 +36,7 @@ def test_after_a_fault_the_same_command_ends_as_if_nothing_had_happened() -> Non
     assert "power cut" in said
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="how much memory an input takes is read from /proc")
 def test_hostile_inputs_are_answered_or_refused() -> None:
     said = tortured("inputs", "--inputs", 300)
