@@ -5,6 +5,7 @@ FROM python:3.11-slim
 
 WORKDIR /opt/episodica
 COPY pyproject.toml constraints.txt README.md LICENSE ./
+COPY packaging/sbom.py packaging/
 COPY src src
 RUN pip install --no-cache-dir --constraint constraints.txt ".[web,photos]"
 

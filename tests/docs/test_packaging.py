@@ -43,6 +43,21 @@ def test_it_has_the_same_dependencies_and_the_same_command() -> None:
     assert entry_points == [f"{name} = {target}" for name, target in PROJECT["scripts"].items()]
 
 
+def test_the_image_has_all_that_the_wheel_is_built_from() -> None:
+    hook = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]
+    wanted = {
+        hook["custom"]["path"],
+        "constraints.txt",
+        "pyproject.toml",
+        "src",
+        PROJECT["readme"],
+        *PROJECT["license-files"],
+    }
+    lines = re.findall(r"^COPY (.+) \S+$", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE)
+    assert wanted <= {name for line in lines for name in line.split()}
+    assert {f"!{name}" for name in wanted} <= set((ROOT / ".dockerignore").read_text().splitlines())
+
+
 def test_the_page_of_how_to_install_names_every_extra() -> None:
     page = (ROOT / "docs" / "install.md").read_text()
     table = page[page.index("| extra |") :].partition("\n\n")[0]
