@@ -77,8 +77,7 @@ class Remote:
         read, content = 0, md5(usedforsecurity=False)
         while read < file.size:
             end = min(read + PIECE, file.size)
-            more = end == file.size  # one byte beyond the end tells whether it has grown
-            data = self._asked(lambda start=read, end=end + more: self._store.cat_file(file.place, start, end))
+            data = self._asked(lambda start=read, end=end: self._store.cat_file(file.place, start=start, end=end))
             if len(data) != end - read:
                 raise self._changed(file)
             content.update(data)

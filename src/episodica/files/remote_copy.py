@@ -162,7 +162,8 @@ def _fetch_all(copy: Folder, remote: Remote, files: Sequence[RemoteFile], on_pro
                     on_progress(f"fetching {remote.address}", done, len(files))
                 elif broken is None:
                     broken = finished.exception()
-                    pool.shutdown(wait=False, cancel_futures=True)
+                    for future in waiting:
+                        future.cancel()
         finally:
             pool.shutdown(cancel_futures=True)
     if broken is not None:
