@@ -23,7 +23,7 @@ MAPS = "batch-norm, pool and ReLU of blocks 2 to 4"
 PARTS = (CONVS, FIRST, MAPS, REST)
 OF_MAPS = ("batch_norm", "max_pool2d", "threshold_backward", "clamp_min", "relu")
 KERNELS = {
-    CONVS: ("winograd", "winograd_pool_relu", "winograd_weights"),
+    CONVS: ("winograd", "winograd_turned", "winograd_leaky", "winograd_pool_relu", "winograd_weights"),
     FIRST: ("patch_moments", "conv_pool_relu", "conv_pool_relu_backward"),
     MAPS: ("channel_moments", "norm_pool_relu", "norm_pool_relu_sums", "norm_pool_relu_backward"),
 }

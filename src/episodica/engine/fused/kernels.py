@@ -3,7 +3,7 @@
 Maps are channels-last, statistics and sums in double precision. Shapes: M images of H x W pixels, O channels.
 """
 
-from ctypes import c_float, c_int, c_int64, c_void_p
+from ctypes import Array, c_float, c_int, c_int64, c_void_p
 
 import torch
 from torch import Tensor
@@ -144,36 +144,48 @@ def join_backward(
     return out
 
 
-def winograd(maps: Tensor, weights: Tensor) -> Tensor:
-    """The convolution by weights [3, 3, I, O]."""
-    (m, _, h, w), outputs = maps.shape, weights.shape[3]
-    out = torch.empty((m, outputs, h, w), memory_format=torch.channels_last)
-    library().winograd(*_maps(maps), _pointer(weights), c_int64(outputs), _pointer(out), _threads())
+def winograd(maps: Tensor, weight: Tensor) -> Tensor:
+    """The convolution by weights [O, I, 3, 3]."""
+    m, _, h, w = maps.shape
+    out = torch.empty((m, len(weight), h, w), memory_format=torch.channels_last)
+    given = (*_maps(maps), _pointer(weight), _numbers(*weight.stride()), c_int64(len(weight)))
+    library().winograd(*given, _pointer(out), _threads())
     return out
 
 
-def winograd_leaky(maps: Tensor, weights: Tensor, shift: Tensor, slope: float) -> Tensor:
+def winograd_turned(maps: Tensor, weight: Tensor) -> Tensor:
+    """The gradient of that convolution's maps: by the weights upside down, with inputs and outputs exchanged."""
+    (m, _, h, w), (_, outputs, *_) = maps.shape, weight.shape
+    out = torch.empty((m, outputs, h, w), memory_format=torch.channels_last)
+    o, i, row, column = weight.stride()
+    last = c_void_p(weight[:, :, -1:, -1:].data_ptr())
+    given = (*_maps(maps), last, _numbers(i, o, -row, -column), c_int64(outputs))
+    library().winograd(*given, _pointer(out), _threads())
+    return out
+
+
+def winograd_leaky(maps: Tensor, weight: Tensor, shift: Tensor, slope: float) -> Tensor:
     """leaky ReLU(the convolution + shift)."""
     m, _, h, w = maps.shape
     out = torch.empty((m, len(shift), h, w), memory_format=torch.channels_last)
-    given = (*_maps(maps), _pointer(weights), c_int64(len(shift)), _pointer(shift), c_float(slope))
-    library().winograd_leaky(*given, _pointer(out), _threads())
+    given = (*_maps(maps), _pointer(weight), _numbers(*weight.stride()), c_int64(len(shift)), _pointer(shift))
+    library().winograd_leaky(*given, c_float(slope), _pointer(out), _threads())
     return out
 
 
-def winograd_pool_relu(maps: Tensor, weights: Tensor, shift: Tensor) -> Tensor:
+def winograd_pool_relu(maps: Tensor, weight: Tensor, shift: Tensor) -> Tensor:
     """ReLU(max-pool(the convolution + shift))."""
     out = _pooled(maps, len(shift))
-    given = (*_maps(maps), _pointer(weights), c_int64(len(shift)), _pointer(shift))
+    given = (*_maps(maps), _pointer(weight), _numbers(*weight.stride()), c_int64(len(shift)), _pointer(shift))
     library().winograd_pool_relu(*given, _pointer(out), _threads())
     return out
 
 
-def winograd_weights(maps: Tensor, gradient: Tensor) -> Tensor:
-    """The gradient of these weights. [3, 3, I, O]"""
-    inputs, outputs = maps.shape[1], gradient.shape[1]
-    out = torch.empty(3, 3, inputs, outputs)
-    library().winograd_weights(*_maps(maps), _pointer(gradient), c_int64(outputs), _pointer(out), _threads())
+def winograd_weights(maps: Tensor, gradient: Tensor, weight: Tensor) -> Tensor:
+    """The gradient of the weights, which lies as they do."""
+    out, outputs = torch.empty_like(weight), c_int64(len(weight))
+    given = (*_maps(maps), _pointer(gradient), outputs, _pointer(out), _numbers(*out.stride()))
+    library().winograd_weights(*given, _threads())
     return out
 
 
@@ -206,6 +218,10 @@ def _pointer(tensor: Tensor | None) -> c_void_p | None:
         return None
     assert tensor.device.type == "cpu", tensor.device
     return c_void_p(tensor.data_ptr())
+
+
+def _numbers(*numbers: int) -> Array[c_int64]:
+    return (c_int64 * len(numbers))(*numbers)
 
 
 def _threads() -> c_int:

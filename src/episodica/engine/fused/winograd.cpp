@@ -4,7 +4,7 @@
 //
 //     dU = sum over tiles of (B2^T inputs B4) * (A2 d_outputs A4^T),    d_weights = G2^T dU G4.
 //
-// Arrays are dense: maps [M][H][W][C], weights [3][3][I][O], channels in sixteens. U lies in squares of channels that are
+// Maps are dense [M][H][W][C], channels in sixteens; weights lie as their strides say. U lies in squares of channels that are
 // worked on together. No sum depends on the number of threads.
 
 #include <algorithm>
@@ -23,7 +23,7 @@ int64_t square(int64_t i, int64_t o, int64_t inputs, int64_t outputs) {
     return PLACES * (o * inputs + i * chunk(outputs, o));
 }
 
-// Calls `f(from, stride from, to, stride to)` for every vector of weights [3][3][I][O], and for that of U which it is.
+// Calls `f(input, first output, place in U, stride of U)` for every vector of outputs.
 template <class Function>
 void for_weights(int64_t inputs, int64_t outputs, Function f) {
 #pragma omp for schedule(static)
@@ -31,19 +31,47 @@ void for_weights(int64_t inputs, int64_t outputs, Function f) {
         for (int64_t o = 0; o < outputs; o += LANES) {
             const int64_t top = i / CHUNK * CHUNK, left = o / CHUNK * CHUNK, wide = chunk(outputs, left);
             const int64_t inside = square(top, left, inputs, outputs) + (i - top) * wide + o - left;
-            f(i * outputs + o, inputs * outputs, inside, chunk(inputs, top) * wide);
+            f(i, o, inside, chunk(inputs, top) * wide);
         }
 }
 
-// A vector of each of H x W numbers, transformed to TO_H x TO_W.
-template <class Transform, int H, int W, int TO_H, int TO_W>
-inline void transform_one(const float* from, int64_t stride, float* to, int64_t to_stride) {
-    Floats given[H][W], changed[TO_H][TO_W];
+// The number of output o, input i, row y and column x is at first[o * output + i * input + y * row + x * column].
+template <class Number>
+struct Weights {
+    Number* first;
+    int64_t output, input, row, column;
+    Number* at(int64_t o, int64_t i, int tap) const {
+        return first + o * output + i * input + tap / 3 * row + tap % 3 * column;
+    }
+};
+
+template <class Number>
+Weights<Number> strided(Number* weights, const int64_t* strides) {
+    return {weights, strides[0], strides[1], strides[2], strides[3]};
+}
+
+// U of the weights from one input to a vector of outputs.
+inline void see_weights(const Weights<const float>& weights, int64_t i, int64_t o, float* u, int64_t stride) {
+    Floats given[3][3], seen[HIGH][LONG];
+    for (int tap = 0; tap < 9; ++tap) {
+        const float* from = weights.at(o, i, tap);
+        for (int lane = 0; lane < LANES; ++lane) given[tap / 3][tap % 3][lane] = from[lane * weights.output];
+    }
+    transform<WeightsSeen>(given, seen);
 #pragma GCC unroll 24
-    for (int p = 0; p < H * W; ++p) given[p / W][p % W] = load<Floats>(from + p * stride);
-    transform<Transform>(given, changed);
+    for (int p = 0; p < PLACES; ++p) store(u + p * stride, seen[p / LONG][p % LONG]);
+}
+
+// The way back, for gradients.
+inline void store_weights(const float* u, int64_t stride, const Weights<float>& weights, int64_t i, int64_t o) {
+    Floats seen[HIGH][LONG], found[3][3];
 #pragma GCC unroll 24
-    for (int p = 0; p < TO_H * TO_W; ++p) store(to + p * to_stride, changed[p / TO_W][p % TO_W]);
+    for (int p = 0; p < PLACES; ++p) seen[p / LONG][p % LONG] = load<Floats>(u + p * stride);
+    transform<ProductsToWeights>(seen, found);
+    for (int tap = 0; tap < 9; ++tap) {
+        float* to = weights.at(o, i, tap);
+        for (int lane = 0; lane < LANES; ++lane) to[lane * weights.output] = found[tap / 3][tap % 3][lane];
+    }
 }
 
 // A matrix: the number in row r and column c is at first[r * row + c * column].
@@ -103,15 +131,15 @@ private:
 
 // Calls `f(tile, channel, outputs)` for all tiles and vectors of channels.
 template <class Function>
-void convolve(const float* maps, const Sizes& s, int64_t inputs, const float* weights, int64_t outputs, int threads,
-              Function f) {
+void convolve(const float* maps, const Sizes& s, int64_t inputs, const Weights<const float>& weights, int64_t outputs,
+              int threads, Function f) {
     Buffer u_buffer(PLACES * inputs * outputs);
     float* u = u_buffer.data();
     const int64_t groups = outputs > CHUNK ? 1 + PLACES * inputs * outputs / HELD : 1;
 #pragma omp parallel num_threads(threads)
     {
-        for_weights(inputs, outputs, [&](int64_t plain, int64_t stride, int64_t seen, int64_t seen_stride) {
-            transform_one<WeightsSeen, 3, 3, HIGH, LONG>(weights + plain, stride, u + seen, seen_stride);
+        for_weights(inputs, outputs, [&](int64_t i, int64_t o, int64_t place, int64_t stride) {
+            see_weights(weights, i, o, u + place, stride);
         });
         Seen seen({maps, s, inputs}, groups);
         Buffer product_buffer(PLACES * STRIDE);
@@ -147,18 +175,19 @@ void convolve(const float* maps, const Sizes& s, int64_t inputs, const float* we
 extern "C" {
 
 void winograd(const float* maps, int64_t count, int64_t height, int64_t width, int64_t inputs, const float* weights,
-              int64_t outputs, float* out, int threads) {
+              const int64_t* strides, int64_t outputs, float* out, int threads) {
     const Maps<float> to{out, {count, height, width}, outputs};
-    convolve(maps, to.sizes, inputs, weights, outputs, threads, [&](const Tile& tile, int64_t c, auto& found) {
+    convolve(maps, to.sizes, inputs, strided(weights, strides), outputs, threads, [&](const Tile& tile, int64_t c, auto& found) {
         for_pixels(to, tile, found, [&](float* at, Floats value) { store(at + c, value); });
     });
 }
 
 // leaky ReLU(convolution + shift).
 void winograd_leaky(const float* maps, int64_t count, int64_t height, int64_t width, int64_t inputs,
-                    const float* weights, int64_t outputs, const float* shift, float slope, float* out, int threads) {
+                    const float* weights, const int64_t* strides, int64_t outputs, const float* shift, float slope,
+                    float* out, int threads) {
     const Maps<float> to{out, {count, height, width}, outputs};
-    convolve(maps, to.sizes, inputs, weights, outputs, threads, [&](const Tile& tile, int64_t c, auto& found) {
+    convolve(maps, to.sizes, inputs, strided(weights, strides), outputs, threads, [&](const Tile& tile, int64_t c, auto& found) {
         const Floats level = load<Floats>(shift + c);
         for_pixels(to, tile, found, [&](float* at, Floats value) { store(at + c, leaky(value + level, slope)); });
     });
@@ -166,9 +195,11 @@ void winograd_leaky(const float* maps, int64_t count, int64_t height, int64_t wi
 
 // ReLU(max-pool(convolution + shift)): `out` is [M][H/2][W/2][O], the maps before are never written.
 void winograd_pool_relu(const float* maps, int64_t count, int64_t height, int64_t width, int64_t inputs,
-                        const float* weights, int64_t outputs, const float* shift, float* out, int threads) {
+                        const float* weights, const int64_t* strides, int64_t outputs, const float* shift, float* out,
+                        int threads) {
     const Maps<float> to{out, {count, height / 2, width / 2}, outputs};
-    convolve(maps, {count, height, width}, inputs, weights, outputs, threads, [&](const Tile& tile, int64_t c, auto& found) {
+    const Weights<const float> given = strided(weights, strides);
+    convolve(maps, {count, height, width}, inputs, given, outputs, threads, [&](const Tile& tile, int64_t c, auto& found) {
         for (int x = 0; x < ACROSS; x += 2)
             if (to.has(tile.y / 2, (tile.x + x) / 2)) {
                 const Floats four[4] = {found[0][x], found[0][x + 1], found[1][x], found[1][x + 1]};
@@ -178,10 +209,11 @@ void winograd_pool_relu(const float* maps, int64_t count, int64_t height, int64_
     });
 }
 
-// `out` [3][3][I][O]: the gradient of the weights.
+// `out`: the gradient of the weights.
 void winograd_weights(const float* maps, int64_t count, int64_t height, int64_t width, int64_t inputs,
-                      const float* gradient, int64_t outputs, float* out, int threads) {
+                      const float* gradient, int64_t outputs, float* out, const int64_t* strides, int threads) {
     const Sizes s{count, height, width};
+    const Weights<float> weights = strided(out, strides);
     const int64_t size = PLACES * inputs * outputs;
     const int64_t squares = ((inputs + CHUNK - 1) / CHUNK) * ((outputs + CHUNK - 1) / CHUNK);
     int64_t parts = std::max<int64_t>(1, PARTS / squares);
@@ -224,8 +256,8 @@ void winograd_weights(const float* maps, int64_t count, int64_t height, int64_t 
             for (int64_t part = 0; part < parts; ++part) sum += sums[part * size + i];
             sums[i] = static_cast<float>(sum);
         }
-        for_weights(inputs, outputs, [&](int64_t plain, int64_t stride, int64_t seen, int64_t seen_stride) {
-            transform_one<ProductsToWeights, HIGH, LONG, 3, 3>(sums + seen, seen_stride, out + plain, stride);
+        for_weights(inputs, outputs, [&](int64_t i, int64_t o, int64_t place, int64_t stride) {
+            store_weights(sums + place, stride, weights, i, o);
         });
     }
 }

@@ -24,7 +24,7 @@ def conv_pool_relu(maps: Tensor, weight: Tensor, bias: Tensor) -> Tensor:  # -> 
     assert not torch.is_grad_enabled()
     if not _suits(weight):
         return kernels.norm_pool_relu(convolve(maps, weight), torch.ones_like(bias), bias, None)
-    return kernels.winograd_pool_relu(kernels.last(maps), weight.permute(2, 3, 1, 0).contiguous(), bias.contiguous())
+    return kernels.winograd_pool_relu(kernels.last(maps), weight, bias.contiguous())
 
 
 def conv_leaky(maps: Tensor, weight: Tensor, bias: Tensor, slope: float) -> Tensor:  # -> [M, O, H, W]
@@ -32,8 +32,7 @@ def conv_leaky(maps: Tensor, weight: Tensor, bias: Tensor, slope: float) -> Tens
     assert not torch.is_grad_enabled()
     if not _suits(weight):
         return kernels.last(F.leaky_relu_(F.conv2d(maps, weight, bias, padding=1), slope))
-    given = kernels.last(maps), weight.permute(2, 3, 1, 0).contiguous(), bias.contiguous()
-    return kernels.winograd_leaky(*given, slope)
+    return kernels.winograd_leaky(kernels.last(maps), weight, bias.contiguous(), slope)
 
 
 def _suits(weight: Tensor) -> bool:
@@ -44,7 +43,7 @@ class _Winograd(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, maps: Tensor, weight: Tensor) -> Tensor:
         ctx.save_for_backward(maps, weight)
-        return kernels.winograd(maps, weight.permute(2, 3, 1, 0).contiguous())
+        return kernels.winograd(maps, weight)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -52,7 +51,7 @@ class _Winograd(torch.autograd.Function):
         (maps, weight), gradient = ctx.saved_tensors, kernels.last(gradient)
         d_maps = d_weight = None
         if ctx.needs_input_grad[0]:
-            d_maps = kernels.winograd(gradient, weight.flip(2, 3).permute(2, 3, 0, 1).contiguous())
+            d_maps = kernels.winograd_turned(gradient, weight)
         if ctx.needs_input_grad[1]:
-            d_weight = kernels.winograd_weights(maps, gradient).permute(3, 2, 0, 1)
+            d_weight = kernels.winograd_weights(maps, gradient, weight)
         return d_maps, d_weight
