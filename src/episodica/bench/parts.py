@@ -7,7 +7,7 @@ from typing import Literal
 from episodica.bench.section import Section
 from episodica.bench.timing import Effort
 
-Name = Literal["start", "training", "evaluation", "data", "photos", "growth"]
+Name = Literal["start", "training", "evaluation", "data", "photos", "growth", "side_by_side"]
 BY_DEFAULT: tuple[Name, ...] = ("start", "training", "evaluation", "data")
 
 

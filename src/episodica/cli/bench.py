@@ -22,7 +22,8 @@ AT_LEAST_1 = Number(gte=1)
 @app.command
 def bench(
     *what: Annotated[
-        parts.Name, Parameter(help="start, training, evaluation, data, photos, growth; default: the first four")
+        parts.Name,
+        Parameter(help="start, training, evaluation, data, photos, growth, side_by_side; default: the first four"),
     ],
     threads: Annotated[int | None, Parameter(help="CPU threads; default: all cores", validator=AT_LEAST_1)] = None,
     rounds: Annotated[int, Parameter(help="rounds, of which the median counts", validator=AT_LEAST_1)] = 5,
