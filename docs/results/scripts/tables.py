@@ -46,13 +46,15 @@ def _order(config: RunConfig) -> str:
 def paired(name: str, method: str) -> str:
     """Every run minus that of a method with the same order and seed, after the last session."""
     group, rows = Group.read(name), []
-    for lines in by_setting(list[ReportedRun](group.runs)):
+    settings = by_setting(list[ReportedRun](group.runs))
+    for lines in settings:
         base = next((line for line in lines if line.name == method), None)
         for line in lines if base else ():
             for run in line.runs if line is not base else ():
                 reference = _repeat_of(run, base.runs)  # type: ignore[union-attr]
                 if reference is not None:
-                    rows.append(_difference(group, line.name, run, reference))
+                    label = line.name if len(settings) == 1 else f"{line.name}, {run[0].stream.tasks} tasks"
+                    rows.append(_difference(group, label, run, reference))
     columns = ("order", "seed", "unseen classes", "seen classes", "interval")
     table = Table("paired", "", columns, tuple(rows), first=f"minus {method}")
     return markdown(table).rstrip() if rows else provenance(group)
