@@ -10,7 +10,7 @@ import torch
 
 from episodica.classifier.state import StateRecord
 from episodica.classifier.trained_state import TrainedState
-from episodica.config import NotTrusted, resolve, resolve_stored, trust
+from episodica.config import NotTrusted, is_trusted, resolve, resolve_stored, trust
 from episodica.config.trust import TRUST
 from episodica.errors import InputError
 from episodica.files.door import Folder
@@ -82,6 +82,14 @@ def test_what_the_user_names_is_opened(run: Folder, monkeypatch: pytest.MonkeyPa
 
 def test_what_the_user_has_named_may_be_continued(run: Folder) -> None:
     assert resolve(HOSTILE) == load_config(run)
+
+
+def test_data_at_an_address_is_trusted_where_the_user_has_written_it() -> None:
+    tree = {"data": {"name": "folder", "root": "s3://bucket/photos"}}
+    resolve_stored(tree)  # which opens nothing
+    assert not is_trusted("s3://bucket/photos")
+    resolve(tree)
+    assert is_trusted("s3://bucket/photos")
 
 
 @pytest.mark.parametrize("at", ["folder", "."])

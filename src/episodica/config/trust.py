@@ -23,14 +23,18 @@ class NotTrusted(InputError):
 
 
 def trust(tree: Any) -> None:
-    """What a config reaches that the user wrote."""
+    """What a config reaches that the user wrote, and where its data lies."""
     _named.update(reach for _, reach in _reaches(tree))
+    data = tree.get("data") if isinstance(tree, Mapping) else None
+    root = data.get("root") if isinstance(data, Mapping) else None
+    if isinstance(root, str):
+        _named.add(root)
 
 
 def require_trust(tree: Any) -> None:
     """Refuse a config from a folder that reaches anything else than what the user has named."""
     for section, reach in _reaches(tree):
-        if not _is_trusted(reach):
+        if not is_trusted(reach):
             raise NotTrusted(
                 f"{section} is {reach!r}, which lies outside this folder and may be anything: if you know it and want "
                 f"it opened or run, set {TRUST}={reach} and call again"
@@ -42,11 +46,12 @@ def most_bytes(tree: Any) -> int:
     chosen = tree.get("backbone") if isinstance(tree, Mapping) else None
     name = chosen.get("name", DEFAULTS["backbone"]) if isinstance(chosen, Mapping) else DEFAULTS["backbone"]
     if not isinstance(name, str) or name not in components("backbone"):
-        return MOST_OF_ANY if isinstance(name, str) and _is_trusted(name) else MOST_UNKNOWN
+        return MOST_OF_ANY if isinstance(name, str) and is_trusted(name) else MOST_UNKNOWN
     return components("backbone")[name].most_bytes  # type: ignore[attr-defined]
 
 
-def _is_trusted(reach: str) -> bool:
+def is_trusted(reach: str) -> bool:
+    """Whether the user has named it."""
     return reach in _named or reach in os.environ.get(TRUST, "").split(",")
 
 

@@ -10,6 +10,11 @@ _ADDRESS = re.compile(r"([a-z][a-z0-9+]{1,20}):/{1,2}(.*)", re.DOTALL)  # a path
 HERE = {"asynclocal", "cached", "dir", "file", "local", "blockcache", "filecache", "simplecache"}
 
 
+def is_address(text: str) -> bool:
+    """Whether it is written like one, be it right or wrong."""
+    return _ADDRESS.fullmatch(text) is not None
+
+
 @dataclass(frozen=True)
 class Address:
     protocol: str

@@ -8,9 +8,10 @@ import numpy as np
 import torch
 from PIL import Image
 
-from episodica.config import RunConfig
+from episodica.config import TRUST, RunConfig, is_trusted
 from episodica.engine.experiment import Experiment, load_experiment
 from episodica.errors import InputError
+from episodica.files.address import is_address
 from episodica.files.door import Folder, Refused
 from episodica.files.parsing import parse_json
 from episodica.records.run import EXEMPLARS, MOST, split_hash
@@ -28,6 +29,10 @@ UNREADABLE = (  # without the reason, which names folders
     "the images of {run} cannot be read; its data set must be where its config.yaml says (data.root, or EPISODICA_DATA "
     "where that is not set), and episodica data check {data} --root DIR says what is wrong with it"
 )
+NOT_NAMED = (  # nor the address
+    "the images of {run} lie at an address that its config.yaml names, and you have not: if you know it and want it "
+    "opened, set {trust} to that data.root and call again"
+)
 
 
 def exemplar_parts(lines: Sequence[Line], where: dict[str, Folder], allowed: bool) -> list[Part]:
@@ -41,8 +46,12 @@ def exemplar_parts(lines: Sequence[Line], where: dict[str, Folder], allowed: boo
 def load_as_run(config: RunConfig, folder: Folder) -> Experiment:
     """The images of a run, once it is sure that they are those it was trained on; errors fit a published page.
 
-    On the CPU, as its learners are loaded, wherever it was trained.
+    On the CPU, as its learners are loaded, wherever it was trained. A run may be a stranger's: an address in its config
+    is opened only where the user has named it.
     """
+    root = config.data.declared().root
+    if root and not is_trusted(root) and is_address(root):
+        raise InputError(NOT_NAMED.format(run=config.run_id, trust=TRUST))
     try:
         experiment = load_experiment(config.model_copy(update={"device": "cpu"}))
     except (InputError, OSError):

@@ -10,6 +10,7 @@ from PIL import Image
 
 from episodica.engine.experiment import load_experiment
 from episodica.files.door import Folder
+from episodica.report import exemplars
 from episodica.report.aggregate import Line, lines
 from episodica.report.content import Part
 from episodica.report.exemplars import exemplar_parts, load_as_run
@@ -72,3 +73,19 @@ def test_what_cannot_be_shown_says_why(kept, file: str, content: str | None, rea
     assert isinstance(part, Part)
     assert not part.strips
     assert reason in part.about
+
+
+@pytest.mark.parametrize("root", ["s3://strangers/photos", "http://127.0.0.1/photos", "file:///etc"])
+def test_an_address_is_opened_only_where_the_user_has_named_it(kept, root: str, monkeypatch: pytest.MonkeyPatch):
+    line, where = kept
+    config, results = line.runs[0]
+    strange = config.model_copy(update={"data": config.data.model_copy(update={"root": root})})
+    opened = []
+    monkeypatch.setattr(exemplars, "load_experiment", lambda config: opened.append(config) or load_experiment(config))
+    (part,) = exemplar_parts(lines([(strange, results)]), where, allowed=True)
+    assert "EPISODICA_TRUST" in part.about
+    assert root not in part.about
+    assert not opened
+    monkeypatch.setenv("EPISODICA_TRUST", root)
+    (part,) = exemplar_parts(lines([(strange, results)]), where, allowed=True)
+    assert part.strips  # of glyphs, which are drawn and not read
