@@ -33,6 +33,11 @@ def listed(names: Sequence[str], most: int = 8, separator: str = ", ") -> str:
     return separator.join(names[:most]) + more
 
 
+def brief(text: str, most: int) -> str:
+    """So many characters of it: what comes from outside may be as long as it likes, and a message may not."""
+    return text if len(text) <= most else f"{text[:most]}..."
+
+
 def nearest(word: str, names: Iterable[str]) -> str:
     """`did you mean "x"?`, or the names there are where none is near."""
     names = sorted(names)

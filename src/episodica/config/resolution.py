@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 from episodica.config.sections import Section
 from episodica.config.tree import SECTION_KINDS, RunConfig
 from episodica.config.trust import require_trust, trust
-from episodica.errors import InputError, nearest
+from episodica.errors import InputError, brief, nearest
 from episodica.registry import components, load_path, settings_of
 
 MOST_FAULTS, LONGEST_SHOWN = 20, 2_000  # that are explained, and characters of one
@@ -81,13 +81,11 @@ def _explain(faults: list[Any]) -> list[str]:
     lines: dict[str, list[str]] = {}
     for fault in faults[:MOST_FAULTS]:
         path, message = _fault(fault)
-        lines.setdefault(path, []).append(_brief(message))
-    explained = [f"{_brief(path)}: {', or '.join(dict.fromkeys(messages))}" for path, messages in lines.items()]
+        lines.setdefault(path, []).append(brief(message, LONGEST_SHOWN))
+    explained = [
+        f"{brief(path, LONGEST_SHOWN)}: {', or '.join(dict.fromkeys(messages))}" for path, messages in lines.items()
+    ]
     return [*explained, *([f"and {len(faults) - MOST_FAULTS} more"] if len(faults) > MOST_FAULTS else [])]
-
-
-def _brief(text: str) -> str:
-    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
 
 
 def _fault(fault: Any) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO
 
-from episodica.errors import InputError
+from episodica.errors import InputError, brief
 
 CHUNK = 1 << 20
 MAX_DEPTH, MAX_TAR_HEADER = 32, 1 << 15
@@ -61,7 +61,7 @@ def unpack(archive: Path, dest: Path, *, max_bytes: int, max_files: int = 1_000_
     try:
         with archive.open("rb") as file:
             for number, (name, plain, source) in enumerate(_members(file, max_files), start=1):
-                subject = repr(_brief(name))
+                subject = repr(brief(name, LONGEST_SHOWN))
                 if number > max_files:
                     raise _Refused(f"is one more than the {max_files:,} files and folders allowed")
                 if not plain:
@@ -69,19 +69,15 @@ def unpack(archive: Path, dest: Path, *, max_bytes: int, max_files: int = 1_000_
                 left -= _write(source, _inside(dest, name), most=left + 1)
                 if left < 0:
                     raise _Refused(f"goes beyond the {max_bytes:,} bytes allowed in total")
-                subject = f"what follows {_brief(name)!r}"
+                subject = f"what follows {brief(name, LONGEST_SHOWN)!r}"
     except BaseException as error:
         for child in dest.iterdir():
             shutil.rmtree(child) if child.is_dir() else child.unlink()
         if not isinstance(error, Exception):  # else any kind: tarfile and zipfile raise more than they document
             raise
-        why = _brief(str(error) or type(error).__name__)
+        why = brief(str(error) or type(error).__name__, LONGEST_SHOWN)
         reason = error if isinstance(error, _Refused) else f"cannot be unpacked ({why})"
         raise InputError(f"{archive}: {subject} {reason}") from error
-
-
-def _brief(text: str) -> str:
-    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
 
 
 def _inside(dest: Path, name: str) -> Path:
