@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from glob import escape
 from itertools import islice
 from pathlib import Path
 from typing import IO
@@ -56,7 +57,7 @@ def answer_file(path: Path, order: str, images: Iterable[str]) -> Iterator[Answe
     folder, name = Folder(path.parent), f".{path.name}.{digest_of(order.encode(), size=6)}{UNFINISHED}"
     if folder.has(path.name):
         raise InputError(f"{path} is there already: remove it, or name another file")
-    others = [other for other in folder.files(f".{path.name}.*{UNFINISHED}") if other != name]
+    others = [other for other in folder.files(f".{escape(path.name)}.*{UNFINISHED}") if other != name]
     if others:
         raise InputError(
             f"{path} was begun with another model or other settings: run that command again to go on with it, or "

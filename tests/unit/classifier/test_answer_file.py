@@ -81,6 +81,14 @@ def test_another_order_does_not_continue_it_and_is_told_what_to_do(path: Path) -
     assert write(path) == 100, "what was written together"
 
 
+def test_a_name_is_no_pattern(tmp_path: Path) -> None:
+    path = tmp_path / "answers[1].csv"
+    with pytest.raises(KeyboardInterrupt):
+        write(path, most=60)
+    with pytest.raises(InputError, match="another model or other settings"), answer_file(path, "another", IMAGES):
+        pass
+
+
 def test_two_processes_do_not_write_it_together(path: Path) -> None:
     with answer_file(path, "it", IMAGES), pytest.raises(FolderInUse, match="another process writes"):
         write(path)
