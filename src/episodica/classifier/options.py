@@ -74,12 +74,12 @@ class LearnOptions:
             return self
         return replace(self, keep=KEEP) if record is None else replace(self, keep=record.keep, budget=record.budget)
 
-    def with_method_of(self, config: Mapping[str, Any] | None) -> "LearnOptions":
+    def with_method_of(self, model: str | None) -> "LearnOptions":
         """The first call decides whether images are compared by direction, and later ones train on in the same way.
-        `config` is that of the model, if there is one."""
-        if config is None:
+        `model`: the method in its config, if there is a model."""
+        if model is None:
             return replace(self, method=self.method or DEFAULT_METHOD)
-        of_model: Method = "nrd" if config["method"]["name"] == "nrd" else "erd"
+        of_model: Method = "nrd" if model == "nrd" else "erd"
         asked = self.method or of_model
         if (asked == "nrd") != (of_model == "nrd"):
             raise InputError(

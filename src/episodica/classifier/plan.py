@@ -52,7 +52,7 @@ def plan_call(
             "make a new model with --backbone.name efficientnet_lite"
         )
     record = state.record if state else None
-    options = options.with_budget_of(record).with_method_of(origin.record.config if origin else None)
+    options = options.with_budget_of(record).with_method_of(origin.config.method.name if origin else None)
     sessions = record.sessions if record else 0
     seed = options.overrides.get("seed", sessions)
     size = origin.config.image_size if origin else _size(arriving, options)
