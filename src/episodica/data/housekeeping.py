@@ -16,7 +16,7 @@ from episodica.files.door import Folder
 from episodica.files.lock import locked
 
 _OURS = re.compile(
-    r"(.+)-\d+px-[0-9a-f]{16}|unpacked-\w+|remote-\w+-[0-9a-f]{16}"
+    r"(.+)-\d+px-[0-9a-f]{16}|unpacked-\w+|remote-[\w+]+-[0-9a-f]{16}"
 )  # nothing else is removed, whatever the folder is
 
 
