@@ -11,7 +11,7 @@ from episodica.config.sections import AugmentConfig, MemoryConfig
 from episodica.errors import InputError
 from episodica.methods.method import Method
 from episodica.models.conv4 import Conv4
-from episodica.registry import components, settings_of
+from episodica.registry import _components, components, settings_of
 
 DEFAULTS = flatten(resolve({}).tree())
 INDIFFERENT = {"data.root", "device", "threads", "kernels", "train.log_every", "train.checkpoint_seconds"}
@@ -254,6 +254,13 @@ def test_every_path_has_a_field():
     assert set(DEFAULTS) <= set(paths())
     assert [path for path in paths() if not path.endswith(".name") and field_at(path) is None] == []
     assert field_at("train.nothing") is None
+
+
+@pytest.mark.usefixtures("scratch_registry")
+def test_a_field_is_what_the_default_component_says_whichever_was_imported_first():
+    known = _components["backbone"]
+    known["conv4"] = known.pop("conv4")
+    assert get_args(field_at("backbone.width")) == ("classic", "released")
 
 
 def test_a_memory_has_some_budget_and_the_learners_rule():

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ValidationError
 
 from episodica.config.sections import Section
-from episodica.config.tree import SECTION_KINDS, RunConfig
+from episodica.config.tree import DEFAULTS, SECTION_KINDS, RunConfig
 from episodica.config.trust import require_trust, trust
 from episodica.errors import InputError, brief, nearest
 from episodica.registry import components, load_path, settings_of
@@ -62,10 +62,13 @@ def paths() -> list[str]:
 
 
 def field_at(path: str) -> Any:
-    """The type, with its limits, of the value at a key path; none where no config has it."""
+    """The type, with its limits, of the value at a key path; none where no config has it. Where components differ, that
+    of the default one counts, whichever was imported first."""
     section, _, key = path.partition(".")
     if section in SECTION_KINDS:
-        models: list[type[BaseModel]] = [settings_of(c) for c in components(SECTION_KINDS[section]).values()]
+        known = components(SECTION_KINDS[section])
+        names = sorted(known, key=lambda name: (name != DEFAULTS[section], name))
+        models: list[type[BaseModel]] = [settings_of(known[name]) for name in names]
     else:
         models = [dict(sections()).get(section, RunConfig)]
     for model in models:
