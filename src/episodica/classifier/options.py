@@ -248,8 +248,7 @@ def _method(method: Method, amount: Amount, way: int) -> dict[str, Any]:
     """Fine-tuning is ERD without past classes and distillation, bit for bit; so it leaves exemplars behind as well."""
     if method == "nrd":
         # Which way up things are says what they are, for people's images: turned ones are no classes here.
-        upright = {"method.turned": 0.0, "method.lr": 0.1}
-        return {"method.name": "nrd", "method.group": max(2, min(GROUP, amount.fewest)), **upright}
+        return {"method.name": "nrd", "method.group": max(2, min(GROUP, amount.fewest)), "method.turned": 0.0}
     if method == "ft":
         return {"method.name": "erd", "method.p": 0, "method.lambda_m": 0, "method.lambda_e": 0}
     share_of_past = max(1, way - amount.new) / way

@@ -81,7 +81,7 @@ class Forward:
         views, drawn = len(access.rows if bank is None else bank), steps * config.training_shape.images
         few_views = bank is not None or not augment.random
         kept = None
-        if access.frozen is not None and few_views and not config.method.build().turns_images:
+        if access.frozen is not None and few_views and not config.method.declared().turns_images:
             kept = access.frozen.images if bank is None else _views_kept(access.frozen, bank, drawn)
         return cls(
             access,
