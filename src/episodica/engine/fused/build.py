@@ -1,6 +1,6 @@
 """The compiled kernels: built by the machine's own C++ compiler on first use, then found in the cache folder.
 
-Plain C functions, called through ctypes: no headers of torch or Python are needed and the build takes a second. The
+Plain C functions, called through ctypes: no headers of torch or Python are needed and the build takes seconds. The
 file is called `KEY-DIGEST.so`. The key follows from the source, the command and what the compiler says about itself and
 this processor, so that no other version or machine with the same home folder finds it. The digest is that of the file,
 and checked before it is loaded: a library that lost its end would take the process with it. It appears whole or not at
@@ -16,6 +16,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -91,8 +92,7 @@ def _found(key: str, folder: Folder) -> ctypes.CDLL | None:
 def _built(key: str, folder: Folder) -> ctypes.CDLL:
     try:
         with TemporaryDirectory(prefix="episodica-") as aside:
-            new = Path(aside, "new.so")
-            _run_compiler(*FLAGS, *(str(source) for source in SOURCES if source.suffix == ".cpp"), "-o", str(new))
+            new = _compiled(Path(aside))
             _try(new)
             sealed = seal(key, new.read_bytes(), ENDING)
         folder.write_bytes(*sealed, 0o700)
@@ -103,6 +103,18 @@ def _built(key: str, folder: Folder) -> ctypes.CDLL:
         return ctypes.CDLL(str(path))
     except OSError as error:
         raise CannotBuild(f"the kernels {path} cannot be loaded: {error}") from None
+
+
+def _compiled(folder: Path) -> Path:
+    """Side by side: the longest unit takes half the time of all of them."""
+    new = folder / "new.so"
+    units = [source for source in SOURCES if source.suffix == ".cpp"]
+    objects = [str(folder / f"{unit.stem}.o") for unit in units]
+    with ThreadPoolExecutor() as pool:
+        for _ in pool.map(lambda unit, out: _run_compiler(*FLAGS, "-c", str(unit), "-o", out), units, objects):
+            pass
+    _run_compiler(*FLAGS, *objects, "-o", str(new))
+    return new
 
 
 def _try(path: Path) -> None:
