@@ -100,13 +100,20 @@ def test_a_killed_command_is_given_again_and_goes_on(
     assert out.read_bytes().decode() == command("classify", model, images, "--jsonl").out
 
 
-def test_an_inbox_is_sorted_as_by_one_process(
-    command: Command, nodes: Nodes, model: Path, images: Path, tmp_path: Path
+def test_an_inbox_is_sorted_as_by_one_process_although_a_node_is_lost(
+    start: Start, command: Command, nodes: Nodes, model: Path, images: Path, tmp_path: Path
 ) -> None:
-    inbox = images / "1"
-    ray = ("--on", "ray", "--address", nodes.address)
-    for name, how in {"here": (), "own": (*ray, "--disk", "own"), "shared": (*ray, "--disk", "shared")}.items():
-        assert command("sort", model, inbox, "--to", tmp_path / name, "--link", *how).code == 1
+    def words(name: str, *how: object) -> tuple[object, ...]:
+        return "sort", model, images, "--to", tmp_path / name, "--link", *how
+
+    ray = ("--on", "ray", "--address", nodes.address, "--disk")
+    process = start(*words("own", *ray, "own"))
+    wait_for(lambda: sum(1 for _ in (tmp_path / "own").rglob("*.png")) > IMAGES // 10, process)
+    nodes.lose(next(disk.name for disk in nodes.disks if not nodes.is_head(disk.name)))
+    process.communicate()
+    assert process.returncode == 1
+    nodes.add()
+    assert command(*words("here")).code == command(*words("shared", *ray, "shared")).code == 1
     listed = {name: (tmp_path / name / "sort-1.csv").read_bytes() for name in ("here", "own", "shared")}
     assert listed["own"] == listed["shared"] == listed["here"]
-    assert listed["here"].count(b"linked") > IMAGES // 4
+    assert listed["here"].count(b"linked") > IMAGES * 3 // 4

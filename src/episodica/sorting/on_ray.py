@@ -27,13 +27,16 @@ class LooksOnRay:
         self._sends = self.how.disk == "own"
         spread = Spread(self.ray, look_there, self.how.cpus)
         for part, looked in spread.results(map(self._part, batches)):
-            if looked is None:  # not seen there
-                self._sends = True
-                looked = spread.result(self._part(part.what))
+            if looked is None:  # not all of it was seen there
+                read = read_batch(part.what)
+                self._sends = self._sends or _all_seen(read)  # else a file is to blame, and not the worker's disk
+                looked = spread.result(self._sent(part.what, read))
             yield part.what, looked
 
     def _part(self, batch: Sequence[Image]) -> Part:
-        read = read_batch(batch) if self._sends else None
+        return self._sent(batch, read_batch(batch) if self._sends else None)
+
+    def _sent(self, batch: Sequence[Image], read: Read | None) -> Part:
         size = sum(len(data) for data in read.values() if isinstance(data, bytes)) if read else 0
         certain = self.how.disk == "shared"
         return Part(
@@ -46,6 +49,10 @@ def look_there(
 ) -> Looked | None:
     """In a worker; none where it does not see all that was listed, and it is not certain that it sees the same disk."""
     read = read_batch(batch) if sent is None else sent
-    if sent is None and not certain and not all(isinstance(data, bytes) for data in read.values()):
+    if sent is None and not certain and not _all_seen(read):
         return None
     return look_at(Model(model.state, model.recogniser(), certainty), read, model.threads)
+
+
+def _all_seen(read: Read) -> bool:
+    return all(isinstance(data, bytes) for data in read.values())
