@@ -45,9 +45,10 @@ def batches(tmp_path: Path) -> list[list[Image]]:
 def listed(inbox: Path, number: int) -> Image:
     name = f"{number}.png"
     status = (inbox / name).stat()
-    place = {"id": number, "inbox": bytes(inbox), "path": name.encode()}
-    known: dict[str, Any] = {**place, "bytes": status.st_size, "modified": status.st_mtime_ns}
-    return Image(**{field.name: known.get(field.name) for field in fields(Image)})
+    known: dict[str, Any] = {"id": number, "inbox": bytes(inbox), "path": name.encode()}
+    known |= {"bytes": status.st_size, "modified": status.st_mtime_ns}
+    values: Any = {field.name: known.get(field.name) for field in fields(Image)}
+    return Image(**values)
 
 
 def looked(worker: Worker, batches: list[list[Image]]) -> list[Any]:
