@@ -69,6 +69,11 @@ class Line:
         return self.config.is_bound
 
     @property
+    def own(self) -> bool:
+        """Whether it is the bound of one method alone, by the losses of that method."""
+        return self.config.stream.merged
+
+    @property
     def setting(self) -> dict[str, Any]:
         """What it has in common with its bound."""
         return setting(self.config)
@@ -157,8 +162,9 @@ class Line:
         return replace(self, name=f"{self.name} of {self.config.stream.tasks} tasks", lent_to=line.last)
 
     def bounds(self, line: "Line", metric: str) -> bool:
-        """Whether a line can be at most as good as this one, had it all classes at once."""
-        if not self.bound or line.bound:
+        """Whether a line can be at most as good as this one, had it all classes at once. Joint training is the bound
+        of every method, and a method that was given all tasks at once that of itself."""
+        if not self.bound or line.bound or (self.own and self.config.method.name != line.config.method.name):
             return False
         return self.setting == line.setting or (
             metric == "meta_test" and unseen_setting(self.config) == unseen_setting(line.config)

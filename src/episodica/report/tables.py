@@ -1,6 +1,7 @@
 """The tables of results: accuracy and forgetting by session, the paper's number beside ours."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from episodica.report.aggregate import Line, Value, gap_to_joint
 from episodica.report.cells import Cell, Row, Table, with_best
@@ -12,14 +13,14 @@ def accuracy_table(lines: Sequence[Line], metric: str, name: str = "") -> Table:
     """One line for each method: the shown sessions, the average of all sessions, and the gap to joint at the last."""
     lines = [line for line in lines if line.has(metric)]
     shown = shown_sessions(max(line.last for line in lines))
-    bounds = _episodes_of_bounds(lines, metric)
-    gaps = [_heading(episodes, bounds) for episodes in bounds]
+    bounds = _kinds_of_bounds(lines, metric)
+    gaps = [kind.heading(bounds) for kind in bounds]
     rows = []
     for line in lines:
         run, stands = line.runs[0], [line.last] if line.bound else shown
         cells = [_cell(line.at(s, metric), paper_number(run, metric, s) if s in stands else None) for s in shown]
         average = _cell(line.average(metric), paper_number(run, metric, "avg"))
-        apart = [_gap(line, lines, metric, episodes) for episodes in bounds]
+        apart = [_gap(line, lines, metric, kind) for kind in bounds]
         rows.append(Row(line.name, (*cells, average, *apart), line.repeats, line.bound))
     return Table(
         name or metric,
@@ -41,23 +42,37 @@ def forgetting_table(lines: Sequence[Line], name: str = "forgetting") -> Table |
     return Table(name, title, tuple(map(str, shown)), tuple(rows)) if rows else None
 
 
-def _gap(line: Line, lines: Sequence[Line], metric: str, episodes: int) -> Cell:
-    """To the bound with so many episodes a step; the paper's has one."""
-    paper = paper_gap(line.runs[0]) if metric == "meta_test" and episodes == 1 else None
-    bounds = [other for other in lines if other.bound and other.config.train.episodes_per_step == episodes]
+class _Bound(NamedTuple):
+    """A kind of bound, which has a column of its own: joint training or the method itself, with all tasks at once."""
+
+    own: bool
+    episodes: int  # a step
+
+    @classmethod
+    def of(cls, line: Line) -> "_Bound":
+        return cls(line.own, line.config.train.episodes_per_step)
+
+    def heading(self, kinds: Sequence["_Bound"]) -> str:
+        name = "gap to itself, all tasks at once" if self.own else "gap to joint"
+        return name if sum(kind.own == self.own for kind in kinds) == 1 else f"{name}, {self.episodes} a step"
+
+
+PAPER = _Bound(own=False, episodes=1)
+
+
+def _gap(line: Line, lines: Sequence[Line], metric: str, kind: _Bound) -> Cell:
+    """To the bound of a kind; the paper's has one episode a step."""
+    paper = paper_gap(line.runs[0]) if metric == "meta_test" and kind == PAPER else None
+    bounds = [other for other in lines if other.bound and _Bound.of(other) == kind]
     gaps = [gap for bound in bounds if (gap := gap_to_joint(line, bound, metric)) is not None]
     return _cell(gaps[0] if gaps else None, paper)
 
 
-def _episodes_of_bounds(lines: Sequence[Line], metric: str) -> list[int]:
-    """A column for each kind of bound; without any, one for the paper's gap where it prints one."""
-    found = sorted({line.config.train.episodes_per_step for line in lines if line.bound})
+def _kinds_of_bounds(lines: Sequence[Line], metric: str) -> list[_Bound]:
+    """A column for each; without any, one for the paper's gap where it prints one."""
+    found = sorted({_Bound.of(line) for line in lines if line.bound})
     printed = metric == "meta_test" and any(paper_gap(line.runs[0]) for line in lines)
-    return found or [1] * printed
-
-
-def _heading(episodes: int, bounds: Sequence[int]) -> str:
-    return "gap to joint" if len(bounds) == 1 else f"gap to joint, {episodes} a step"
+    return found or [PAPER] * printed
 
 
 def _cell(value: Value | None, paper: Printed | None = None) -> Cell:
