@@ -1,4 +1,8 @@
-"""The paper's numbers, looked up by what a run is; `paper.yaml` says where each is printed."""
+"""The paper's numbers, looked up by what a run is; `paper.yaml` says where each is printed.
+
+Data set, tasks, way, shots, learner, name of the backbone, method and memory must be the paper's. Pixels, width of the
+network, augmentation, order and schedule are not asked about: our numbers stand beside the paper's with other ones too.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -94,10 +98,13 @@ def _keeps(config: RunConfig, exemplars: int) -> bool:
 
 
 def _row_name(config: RunConfig) -> str | None:
-    """The method with the fields in which it differs from the paper's; none where the setting is not the paper's."""
+    """The method with the fields in which it differs from the paper's. None for what the paper has not: validation
+    classes, a bound with several episodes a step, and a method other than joint training with all tasks at once."""
     method = config.method
     fields = type(method).model_fields
-    if config.stream.validation_classes or (config.is_bound and config.train.episodes_per_step > 1):
+    if config.stream.validation_classes or config.stream.merged:
+        return None
+    if config.is_bound and config.train.episodes_per_step > 1:
         return None
     varied = [key for key in VARIANTS.get(method.name, ()) if getattr(method, key) != fields[key].default]
     return " ".join([method.name, *(f"{key}={getattr(method, key)}" for key in varied)])

@@ -1,4 +1,4 @@
-"""Runs as they would be in the paper's setting, without its data; and a small data set for runs that need images."""
+"""Runs that have the paper's numbers beside them, without its data; and a small data set for runs that need images."""
 
 import pytest
 
@@ -13,7 +13,7 @@ GLYPHS = {
 
 @pytest.fixture
 def make_cifar_run(make_run):
-    """On CIFAR-100, 16 tasks, 5-way 1-shot, as far as a report can tell."""
+    """On CIFAR-100, 16 tasks, 5-way 1-shot, as far as a report asks; the schedule is not the paper's."""
 
     def make(method: str, start: float = 0.45, **changes):
         share = {"method.p": 0.2} if method == "erd" else {}

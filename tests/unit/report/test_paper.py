@@ -120,6 +120,12 @@ def test_the_papers_bound_has_one_episode_a_step(make_cifar_run):
     assert paper_number(make_cifar_run("joint", **four), "seen", 4) is None
 
 
+def test_a_method_with_all_tasks_at_once_is_not_the_papers_bound(make_cifar_run):
+    run = make_cifar_run("erd", **{"stream.tasks": 4, "stream.merged": True})
+    assert run[0].is_bound
+    assert paper_number(run, "meta_test", 4) is None
+
+
 def test_a_bound_has_the_papers_number_wherever_it_stands(make_cifar_run):
     run = make_cifar_run("joint", **{"stream.tasks": 4, "learner.name": "relationnet", "backbone.pools": 2})
     places = [paper_number(run, "meta_test", session) for session in (4, 16)]
