@@ -19,8 +19,10 @@ NOT_A_FACTOR = ("data.", "method.name", "method.", "memory.", "seed", "threads",
 def accuracy(name: str) -> str:
     """Both tables of every setting of a group, the paper's numbers beside ours."""
     group, parts = Group.read(name), []
-    for lines in by_setting(list[ReportedRun](group.runs)):
-        parts.append(f"**{title(lines[0])}, {', '.join(tags(lines[0].config))}**")
+    settings = by_setting(list[ReportedRun](group.runs))
+    beside = [lines[0].config for lines in settings]
+    for lines in settings:
+        parts.append(f"**{title(lines[0])}, {', '.join(tags(lines[0].config, beside))}**")
         parts += [f"{HEADINGS[metric]}:\n\n{markdown(accuracy_table(lines, metric)).rstrip()}" for metric in METRICS]
     return "\n\n".join([*parts, provenance(group)])
 

@@ -33,8 +33,9 @@ def build(found: Sequence[Found], images: bool = False, maps: bool = False) -> R
     """With thumbnails of exemplars and maps of unseen classes where they are asked for: both need the data set."""
     where = {one.config.run_id: one.folder for one in found if one.run and one.config}
     settings = sorted(by_setting([one.run for one in found if one.run]), key=_place)
+    beside = [part[0].config for part in settings]
     sections = [
-        _section(part, where, number, _missing(part[0], found), images, maps)
+        _section(part, tags(part[0].config, beside), where, number, _missing(part[0], found), images, maps)
         for number, part in enumerate(settings, start=1)
     ]
     overview = _overview(settings)
@@ -60,7 +61,9 @@ def _missing(line: Line, found: Sequence[Found]) -> str:
     return f"Not in the tables, because there is nothing to show yet: {runs}." if runs else ""
 
 
-def _section(table: Sequence[Line], where: Where, number: int, missing: str, images: bool, maps: bool) -> Section:
+def _section(
+    table: Sequence[Line], tagged: tuple[str, ...], where: Where, number: int, missing: str, images: bool, maps: bool
+) -> Section:
     varied, rest = ablations(table)
     chosen = [line for line in table if line in (*principal(table), *rest)]
     parts = [
@@ -73,8 +76,7 @@ def _section(table: Sequence[Line], where: Where, number: int, missing: str, ima
         *exemplar_parts(principal(table), where, images),
         map_part(principal(table), where, f"{number}-maps", maps),
     ]
-    config, scale = table[0].config, table[0].config.scale
-    return Section(title(table[0]), tags(config), tuple(part for part in parts if part), scale)
+    return Section(title(table[0]), tagged, tuple(part for part in parts if part), table[0].config.scale)
 
 
 def _results(chosen: Sequence[Line], number: int, missing: str) -> Part:
@@ -140,9 +142,10 @@ def _losses(chosen: Sequence[Line], where: Where, number: int) -> Part | None:
 def _overview(settings: Sequence[Sequence[Line]]) -> Section | None:
     """Settings of one schedule beside each other: they differ in data set and shots, or in what their rows say."""
     groups: dict[str, list[Sequence[Line]]] = {}
+    beside = [part[0].config for part in settings]
     for part in settings:
-        config = part[0].config
-        groups.setdefault(f"{config.stream.tasks} tasks, {', '.join(tags(config))}", []).append(principal(part))
+        about = f"{part[0].config.stream.tasks} tasks", *tags(part[0].config, beside)
+        groups.setdefault(", ".join(about), []).append(principal(part))
     parts = [
         Part(name, "", (), (Picture(f"overview-{place}", f"Accuracy by session: {name}.", arrangement(group)),))
         for place, (name, group) in enumerate(groups.items(), start=1)

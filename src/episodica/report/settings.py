@@ -4,9 +4,23 @@ import json
 from collections.abc import Sequence
 
 from episodica.config import RunConfig
+from episodica.config.flat import flatten
 from episodica.report.aggregate import Line, lines
-from episodica.report.comparison import Run, by_evaluation
+from episodica.report.comparison import Run, by_evaluation, setting
 from episodica.report.paper import place_in_paper
+
+# What a title, or a tag that every setting has, says already.
+TOLD = (
+    "data.name",
+    "stream.tasks",
+    "stream.validation_classes",
+    "shape.",
+    "backbone.name",
+    "learner.name",
+    "train.epochs",
+    "train.episodes",
+    "scale",
+)
 
 
 def by_setting(runs: Sequence[Run]) -> list[list[Line]]:
@@ -41,12 +55,20 @@ def title(line: Line) -> str:
     return f"{config.data.name}, {config.stream.tasks} tasks, {shape['way']}-way {shape['shots']}-shot"
 
 
-def tags(config: RunConfig) -> tuple[str, ...]:
+def tags(config: RunConfig, beside: Sequence[RunConfig] = ()) -> tuple[str, ...]:
+    """What a setting is. Among others, also the fields that are not the same in all of them, unless at the default."""
     held_out = config.stream.validation_classes
     return (
         f"{config.learner.name} on {config.backbone.name}",
         f"{config.epochs} epoch{'s' * (config.epochs > 1)} of {config.train.episodes} steps a session",
         *([f"{held_out} validation classes for unseen ones"] if held_out else []),
+        *_apart(config, beside),
         *([f"WARNING: {config.seen_before}"] if config.seen_before else []),
         *([f"schedule scaled by {config.scale}"] if config.scale != 1 else []),
     )
+
+
+def _apart(config: RunConfig, beside: Sequence[RunConfig]) -> list[str]:
+    own, chosen, others = setting(config), flatten(config.chosen()), [setting(other) for other in beside]
+    told = {path: value for path, value in own.items() if path in chosen and not path.startswith(TOLD)}
+    return [f"{path} {value}" for path, value in told.items() if any(o.get(path) != value for o in others)]

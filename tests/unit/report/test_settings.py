@@ -2,7 +2,7 @@
 
 import pytest
 
-from episodica.report.settings import by_setting
+from episodica.report.settings import by_setting, tags
 from episodica.report.tables import accuracy_table
 
 FEW = {"stream.tasks": 2, "train.episodes": 60, "eval.episodes": 40}  # as many steps as MANY
@@ -15,6 +15,24 @@ def test_settings_are_apart_and_bounds_come_last(make_run):
     )
     assert [line.name for line in first] == ["ft", "erd", "joint"]
     assert [line.name for line in second] == ["ft"]
+
+
+def test_headings_name_what_sets_settings_apart(make_run):
+    """The default goes without saying, and so does what all have in common."""
+    same = {"eval.mirrored": True}
+    changes = ({}, {"train.lr": 0.003}, {"train.decay": 0.3}, {"train.lr": 0.003, "train.decay": 0.3})
+    settings = by_setting([make_run("ft", **same, **change) for change in changes])
+    beside = [part[0].config for part in settings]
+    common = tags(beside[0])
+    assert all(tags(config) == common for config in beside)
+    apart = [tags(config, beside)[len(common) :] for config in beside]
+    assert apart == [(), ("train.lr 0.003",), ("train.decay 0.3",), ("train.lr 0.003", "train.decay 0.3")]
+
+
+def test_headings_say_nothing_twice(make_run):
+    other = {"stream.tasks": 2, "shape.shots": 2, "train.epochs": 8, "train.episodes": 60, "scale": 0.5}
+    beside = [part[0].config for part in by_setting([make_run("ft"), make_run("ft", **other)])]
+    assert [tags(config, beside) for config in beside] == [tags(config) for config in beside]
 
 
 def test_a_bound_counts_for_every_stream_of_its_classes_on_unseen_ones(make_run):

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from rich import table as rich
 from rich.markup import escape
 
+from episodica.config import RunConfig
 from episodica.report.aggregate import Line
 from episodica.report.cells import Cell, Table
 from episodica.report.comparison import METRICS, Run
@@ -15,18 +16,18 @@ from episodica.report.tables import accuracy_table, forgetting_table
 def results_tables(runs: Sequence[Run]) -> list[rich.Table]:
     """For each setting three tables with one line for each method: both accuracies and forgetting."""
     settings = by_setting(runs)
+    beside = [part[0].config for part in settings]
     return [
-        _rich(table, f"{_setting(part, len(settings) > 1)}{heading}")
+        _rich(table, f"{_setting(part[0].config, beside)}{heading}")
         for part in settings
         for table, heading in _of_one_setting(part)
     ]
 
 
-def _setting(part: Sequence[Line], among_others: bool) -> str:
+def _setting(config: RunConfig, beside: Sequence[RunConfig]) -> str:
     """What the heading begins with: a shortened schedule always, the rest where there is another."""
-    config = part[0].config
-    learner, _, *more = tags(config)
-    words = [config.data.name, f"{config.stream.tasks} tasks", learner] if among_others else []
+    learner, _, *more = tags(config, beside)
+    words = [config.data.name, f"{config.stream.tasks} tasks", learner] if len(beside) > 1 else []
     label = ", ".join([*words, *more])
     return f"{label}: " if label else ""
 
