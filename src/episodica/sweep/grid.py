@@ -10,7 +10,7 @@ from episodica.config import DEFAULTS, SECTION_KINDS, RunConfig, field_at, resol
 from episodica.config.flat import Flat, flatten, nest
 from episodica.errors import InputError
 from episodica.registry import components, settings_of
-from episodica.sweep.recipe import Group, Recipe
+from episodica.sweep.recipe import Group, Recipe, as_list
 from episodica.sweep.selection import MOST_RUNS, Only, repeated, selected
 
 T = TypeVar("T")
@@ -56,7 +56,7 @@ def _combinations(groups: Sequence[Sequence[Flat]]) -> Iterator[Flat]:
 def _agreeing(group: Group, names: Flat) -> list[Flat]:
     """The cases that have a wanted name wherever they say anything, and a bare one for each name that none has."""
     cases = _bounded(point for case in group for point in _points(case))
-    wanted = {path: value if isinstance(value, list) else [value] for path, value in names.items()}
+    wanted = {path: as_list(value) for path, value in names.items()}
     agreeing = [case for case in cases if all(value in wanted.get(path, [value]) for path, value in case.items())]
     bare = [
         {path: value}
@@ -79,7 +79,7 @@ def _without_fields_of_others(tree: Flat, base: Flat, given: Collection[str]) ->
     replaced = [
         section
         for section, default in DEFAULTS.items()
-        if tree.get(f"{section}.name", default) != base.get(f"{section}.name", default)
+        if tree.get(f"{section}.name", default) not in as_list(base.get(f"{section}.name", default))
     ]
     meant = {path for path in base if path.partition(".")[0] not in replaced or path.endswith(".name")}
     return {path: value for path, value in tree.items() if path in meant or path in given or path not in base}

@@ -79,7 +79,24 @@ def _parse(name: str, text: str | bytes, asking: tuple[str, ...]) -> Recipe:
     like, about = tree.pop("like", None), str(tree.pop("about", ""))
     model = Recipe(name) if like is None else _load(str(like), asking)
     groups = (*_cases(name, tree.pop("cases", {})), *_axes(name, tree.pop("axes", {})))
-    return replace(model, name=name, about=about, base=model.base | flatten(tree), groups=groups or model.groups)
+    own = flatten(tree)
+    base = _without_replaced(model.base, own) | own
+    return replace(model, name=name, about=about, base=base, groups=groups or model.groups)
+
+
+def _without_replaced(base: Flat, own: Flat) -> Flat:
+    """What the other recipe says of a component is not meant for one that takes its place."""
+    gone = tuple(
+        path.removesuffix("name")
+        for path, names in own.items()
+        if path.endswith(".name") and not any(name in as_list(base.get(path, names)) for name in as_list(names))
+    )
+    return {path: value for path, value in base.items() if not path.startswith(gone)}
+
+
+def as_list(value: Any) -> list[Any]:
+    """A list in a recipe is several values; all else is one."""
+    return value if isinstance(value, list) else [value]
 
 
 def _cases(name: str, tree: Any) -> list[Group]:

@@ -15,8 +15,8 @@ CASES = ({"method.name": "ft"}, {"method.name": "erd"}, {"method.name": "joint",
 
 @pytest.fixture
 def write(tmp_path):
-    def write(text: str) -> str:
-        path = tmp_path / "own.yaml"
+    def write(text: str, name: str = "own") -> str:
+        path = tmp_path / f"{name}.yaml"
         path.write_text(text)
         return str(path)
 
@@ -232,6 +232,19 @@ def test_fields_of_a_component_are_not_meant_for_another_in_its_place():
     both = plan(recipe, {"backbone.name": ["conv4", "resnet12"]})
     assert [config.backbone.width for config in both] == ["released", "wide"]  # type: ignore[attr-defined]
     assert all(config.image_size == 64 for config in both)
+
+
+def test_fields_of_several_components_are_for_those_that_have_them(write):
+    runs = plan(load_recipe(write("method: {name: [ft, erd], p: 0.4}")), {})
+    assert [(config.method.name, getattr(config.method, "p", None)) for config in runs] == [("ft", None), ("erd", 0.4)]
+
+
+def test_a_recipe_with_another_component_leaves_the_fields_of_the_one_it_replaces(write):
+    like = write("method: {name: erd, p: 0.4}\nseed: 3")
+    (other,) = plan(load_recipe(write(f"like: {like}\nmethod: {{name: ft}}", "other")), {})
+    assert (other.method.name, other.seed) == ("ft", 3)
+    (same,) = plan(load_recipe(write(f"like: {like}\nmethod: {{name: erd, lambda_e: 0.1}}", "same")), {})
+    assert (same.method.p, same.method.lambda_e) == (0.4, 0.1)  # type: ignore[attr-defined]
 
 
 MANY = "[" + ", ".join(map(str, range(10_000))) + "]"
