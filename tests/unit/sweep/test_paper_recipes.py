@@ -1,6 +1,7 @@
 """The packaged recipes of the paper's tables and figures stand for exactly these runs, written out by hand."""
 
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -179,7 +180,8 @@ SEVEN = ("ft", "ida", "eiml", "erd", "icarl", "ucir", "podnet")
 
 def test_the_authors_pipeline_is_there_for_every_method() -> None:
     runs = planned("released")
-    assert [config.method.name for config in runs] == [*SEVEN, "joint"]
+    assert [config.method.name for config in runs] == [*SEVEN, "joint", "joint"]
+    assert [config.train.episodes_per_step for config in runs] == [1] * len(SEVEN) + [1, 2]
     for config in runs:
         assert (config.image_size, config.augment.crop, config.augment.scale) == (84, "resized", (0.08, 1.0))
         assert (config.augment.brightness, config.augment.contrast, config.augment.colour) == (0.4, 0.4, 0.4)
@@ -189,6 +191,17 @@ def test_the_authors_pipeline_is_there_for_every_method() -> None:
         assert config.memory_rules.select == ("herding" if config.method.name in SEVEN[4:] else "ntc")
         if config.method.name == "erd":
             assert (config.method.cross, config.method.kl_clamp) == ("released", 1e-4)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "own", ["method: {name: ft}", "axes: {method.name: [ft, erd]}", "method: {name: [ft, erd]}\naxes: {seed: [1]}"]
+)
+def test_erd_is_the_authors_in_every_recipe_that_is_like_theirs(tmp_path: Path, own: str) -> None:
+    recipe = tmp_path / "own.yaml"
+    recipe.write_text(f"like: released\n{own}\n")
+    methods = {config.method.name: config.method for config in plan(str(recipe))}
+    assert {"ft", "erd"} <= methods.keys()
+    assert (methods["erd"].cross, methods["erd"].kl_clamp) == ("released", 1e-4)  # type: ignore[attr-defined]
 
 
 def test_the_study_of_seen_classes_goes_from_our_setting_to_the_authors() -> None:
