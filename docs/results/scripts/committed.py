@@ -20,7 +20,7 @@ from episodica.records.run import load_config, load_results
 RESULTS = Path(__file__).parents[1]
 RUNS = RESULTS / "runs"
 METRICS = ("meta_test", "seen")
-OF_METHOD = ("method.", "memory.", "train.episodes_per_step")
+OF_METHOD = ("method.", "memory.", "stream.merged", "train.episodes_per_step")
 
 Run = tuple[RunConfig, Results]
 
@@ -62,24 +62,38 @@ class Group:
         return sum(session.seconds_train + session.seconds_eval for session in sessions) / 60
 
     def difference(self, first: Run, second: Run, metric: str) -> Difference:
-        """Where the episodes were not kept, the interval is that of independent ones: too wide, never too narrow,
-        because questions that are hard for one method are hard for the other."""
+        """In a metric of `at_the_end`. Where the episodes were not kept, the interval is that of independent ones: too
+        wide, never too narrow, because questions that are hard for one method are hard for the other."""
         one, two = first[0].run_id, second[0].run_id
         for pair, sign in (((one, two), 1), ((two, one), -1)):
-            if pair in self.paired:
+            if pair in self.paired and metric in METRICS:
                 known = self.paired[pair][metric]
                 return Difference(sign * known.mean, known.ci95, paired=True)
         ours, theirs = (at_the_end(run, other, metric) for run, other in ((first, second), (second, first)))
         return Difference(ours.mean - theirs.mean, hypot(ours.ci95, theirs.ci95), paired=False)
 
 
-def at_the_end(run: Run, other: Run, metric: str) -> Mean:
-    """After the last session that both have; the only one of a bound stands for the last."""
+def at_the_end(run: Run, other: Run | None, metric: str) -> Mean:
+    """After the last session that both have; the only one of a bound stands for the last.
+
+    Beside the two accuracies: `average_meta_test` and `average_seen` over all sessions, `forgetting`, and `growth`, by
+    which the last accuracy on unseen classes is above the first. What has no interval over episodes has one of 0.
+    """
     config, results = run
-    reached = len(results.sessions)
-    if not (config.is_bound or other[0].is_bound):
-        reached = min(reached, len(other[1].sessions))
-    return getattr(results.sessions[reached - 1], metric)
+    sessions = results.sessions
+    if other is not None and not (config.is_bound or other[0].is_bound):
+        sessions = sessions[: len(other[1].sessions)]
+    last = sessions[-1]
+    if metric == "growth":
+        first = sessions[0].meta_test
+        return Mean(mean=last.meta_test.mean - first.mean, ci95=hypot(last.meta_test.ci95, first.ci95))
+    if metric == "forgetting":
+        assert last.forgetting is not None, "nothing is forgotten in the first session"
+        return Mean(mean=last.forgetting, ci95=0)
+    if metric.startswith("average_"):
+        name = metric.removeprefix("average_")
+        return Mean(mean=sum(getattr(one, name).mean for one in sessions) / len(sessions), ci95=0)
+    return getattr(last, metric)
 
 
 def matching(runs: Sequence[Run], asked: Mapping[str, Any], where: Mapping[str, Any]) -> list[Run]:

@@ -8,14 +8,28 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from claims import claims
+from claims import claims, trained_anew
 from committed import RESULTS
 from sentences import forgetting, lead, seen, unseen
 from tables import accuracy, by_task, centroids, encoders, factors, paired, times
 
 PARTS: dict[str, Callable[..., str]] = {
     one.__name__: one
-    for one in (accuracy, by_task, centroids, claims, encoders, factors, forgetting, lead, paired, seen, times, unseen)
+    for one in (
+        accuracy,
+        by_task,
+        centroids,
+        claims,
+        encoders,
+        factors,
+        forgetting,
+        lead,
+        paired,
+        seen,
+        times,
+        trained_anew,
+        unseen,
+    )
 }
 PLACE = re.compile(r"\{\{ (.+?) \}\}")
 NOTE = "<!-- Written by `make results` from {template} and the committed runs: edit the template, not this page. -->\n"

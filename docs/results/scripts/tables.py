@@ -91,13 +91,18 @@ def by_task(name: str, method: str) -> str:
     return markdown(Table("by_task", "", columns, tuple(rows), first="run")).rstrip()
 
 
-def factors(name: str) -> str:
-    """A row for each setting: in what it differs from ours, and both methods after the last session."""
-    group = Group.read(name)
+def factors(name: str, ours: str) -> str:
+    """A row for each setting: in what it differs from ours, and both methods after the last session; then ours as
+    another group has it, after as many sessions."""
+    group, methods = Group.read(name), ("ft", "erd")
     settings: dict[str, dict[str, Run]] = {}
     for run in group.runs:
         settings.setdefault(factor(run[0]), {})[run[0].method.name] = run
-    methods = ("ft", "erd")
+    sessions = {len(results.sessions) for _, results in group.runs}
+    for config, results in Group.read(ours).runs:
+        if config.method.name in methods and not config.is_bound:
+            stopped = results.model_copy(update={"sessions": results.sessions[: max(sessions)]})
+            settings.setdefault(f"ours, order {_order(config)}", {})[config.method.name] = (config, stopped)
     rows = []
     for label, runs in sorted(settings.items(), key=lambda item: (item[0].count(","), item[0])):
         cells = [_last(runs.get(method), metric) for metric in reversed(METRICS) for method in methods]

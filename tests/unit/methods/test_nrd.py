@@ -1,4 +1,4 @@
-"""Neighbourhood Replay Distillation against its equations, written as loops over images."""
+"""Neighbourhood Replay of Directions against its equations, written as loops over images."""
 
 import math
 

@@ -52,28 +52,48 @@ def test_committed_runs_are_configs_and_results_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "found", "said"),
+    ("kind", "mean", "width", "said"),
     [
-        ("more", [(0.03, 0.01)], "confirmed"),
-        ("more", [(0.03, 0.01), (0.02, 0.01)], "confirmed"),
-        ("more", [(0.03, 0.01), (0.01, 0.005)], "undecided"),  # within what another seed may change
-        ("more", [(0.03, 0.04)], "undecided"),  # within its interval
-        ("more", [(-0.03, 0.01)], "refuted"),
-        ("more", [(-0.03, 0.01), (0.03, 0.01)], "undecided"),
-        ("more", [], "undecided"),
-        ("alike", [(0.01, 0.02), (-0.015, 0.01)], "confirmed"),
-        ("alike", [(0.02, 0.004)], "refuted"),
-        ("alike", [(0.02, 0.01)], "undecided"),
-        (5.0, [(0.04, 0.004)], "confirmed"),
-        (5.0, [(0.07, 0.004)], "refuted"),
-        (5.0, [(0.065, 0.004)], "undecided"),
+        ("more", 0.03, 0.02, "confirmed"),
+        ("more", 0.03, 0.04, "undecided"),
+        ("more", -0.03, 0.02, "refuted"),
+        ("alike", 0.004, 0.025, "confirmed"),
+        ("alike", 0.01, 0.025, "undecided"),  # may be more than three points
+        ("alike", 0.03, 0.025, "refuted"),
+        (5.0, 0.02, 0.025, "confirmed"),
+        (5.0, 0.04, 0.025, "undecided"),
+        (5.0, 0.08, 0.025, "refuted"),
     ],
 )
-def test_a_verdict_needs_every_repeat(kind: str | float, found: list[tuple[float, float]], said: str) -> None:
+def test_a_verdict_follows_from_where_the_interval_lies(
+    kind: str | float, mean: float, width: float, said: str
+) -> None:
     from claims import verdict
+
+    assert verdict(kind, mean, width) == said
+
+
+def test_repeats_narrow_the_interval_of_their_mean() -> None:
+    from claims import whole
     from committed import Difference
 
-    assert verdict(kind, [Difference(mean, ci95, paired=True) for mean, ci95 in found]) == said
+    one, two = Difference(0.03, 0.003, paired=True), Difference(0.01, 0.003, paired=False)
+    mean, width = whole([one, two], margin=0.004)
+    assert mean == pytest.approx(0.02)
+    assert width == pytest.approx(0.005 / 2**0.5)  # of one: 0.005
+
+
+def test_training_anew_is_worth_what_the_committed_repeats_are_apart() -> None:
+    """The deviation of a difference of two runs is that of all pairs of repeats."""
+    from spread import margin, repeats
+
+    pairs = [runs for runs in repeats() if len(runs) == 2]
+    apart = [a[1].sessions[-1].meta_test.mean - b[1].sessions[-1].meta_test.mean for a, b in pairs]
+    by_pairs = 1.96 * (sum(one**2 for one in apart) / len(apart)) ** 0.5
+    assert margin("meta_test") == pytest.approx(by_pairs, rel=0.1)
+    for (one, first), (two, second) in pairs:
+        assert first.split_hash == second.split_hash
+        assert one.decisive() | {"seed": 0} == two.decisive() | {"seed": 0}
 
 
 def test_settings_are_named_after_the_factors_that_are_not_ours() -> None:
