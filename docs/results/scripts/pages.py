@@ -10,7 +10,7 @@ from pathlib import Path
 
 from claims import claims, trained_anew
 from committed import RESULTS
-from sentences import forgetting, lead, seen, unseen
+from sentences import decided, forgetting, lead, seen, unseen
 from tables import accuracy, by_task, centroids, encoders, factors, paired, times
 
 PARTS: dict[str, Callable[..., str]] = {
@@ -20,6 +20,7 @@ PARTS: dict[str, Callable[..., str]] = {
         by_task,
         centroids,
         claims,
+        decided,
         encoders,
         factors,
         forgetting,

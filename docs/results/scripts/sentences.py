@@ -3,6 +3,7 @@
     {{ unseen long erd }}                        accuracy on unseen classes after the last session
     {{ seen long erd session=2 order=1 }}        on seen ones, after another session, in another order of the classes
     {{ lead unseen long erd icarl }}             the first minus the second, with its interval
+    {{ decided more unseen long erd icarl }}     the verdict on it, by the rule of the front page
 
 A run is named by its method, and by the settings in which it differs from the method's defaults: `erd,method.p=0.6`.
 Order and seed are 0 unless said otherwise; other settings that tell runs of a group apart follow too: `train.lr=0.003`.
@@ -12,8 +13,10 @@ from collections.abc import Sequence
 
 import yaml
 
-from committed import Group, Run, matching
+from claims import verdict, whole
+from committed import Difference, Group, Run, matching
 from episodica.report.cells import shown
+from spread import margin
 
 NAMES = {"unseen": "meta_test", "seen": "seen"}
 
@@ -34,10 +37,20 @@ def forgetting(name: str, run: str, *options: str) -> str:
 
 
 def lead(metric: str, name: str, first: str, second: str, *options: str) -> str:
+    found = _difference(metric, name, first, second, options)
+    return f"{shown(100 * found.mean, signed=True)} ± {shown(100 * found.ci95)}"
+
+
+def decided(kind: str, metric: str, name: str, first: str, second: str, *options: str) -> str:
+    """The kind is that of a claim: more, alike, or points by which the first may be ahead."""
+    found = _difference(metric, name, first, second, options)
+    return verdict(yaml.safe_load(kind), *whole([found], margin(NAMES[metric])))
+
+
+def _difference(metric: str, name: str, first: str, second: str, options: Sequence[str]) -> Difference:
     group = Group.read(name)
     one, two = (_run(group, run, options) for run in (first, second))
-    found = group.difference(one, two, NAMES[metric])
-    return f"{shown(100 * found.mean, signed=True)} ± {shown(100 * found.ci95)}"
+    return group.difference(one, two, NAMES[metric])
 
 
 def _value(name: str, run: str, metric: str, options: Sequence[str]) -> str:

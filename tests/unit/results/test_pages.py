@@ -35,6 +35,20 @@ def test_a_sentence_takes_its_numbers_from_the_committed_runs() -> None:
         unseen("long", "ida", "order=7")
 
 
+def test_a_verdict_in_a_sentence_is_that_of_the_front_page() -> None:
+    from claims import differences, verdict, whole
+    from sentences import decided
+    from spread import margin
+
+    claim = {"group": "ablation", "metric": "meta_test", "first": {"method.name": "erd"}}
+    for second, asked in (("erd,method.p=0", {"method.name": "erd", "method.p": 0}), ("ft", {"method.name": "ft"})):
+        found = [one for _, one in differences(claim | {"second": asked})]
+        for kind in ("more", "alike", "5"):
+            known = float(kind) if kind == "5" else kind
+            front = verdict(known, *whole(found, margin("meta_test")))
+            assert decided(kind, "unseen", "ablation", "erd", second) == front
+
+
 def test_no_difference_is_typed_into_a_template() -> None:
     typed = {
         path.name: found
