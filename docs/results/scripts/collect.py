@@ -14,6 +14,7 @@ import yaml
 from committed import RUNS, read_paired, write_paired
 from episodica.errors import InputError
 from episodica.files.door import Folder
+from episodica.records.results import Results
 from episodica.records.run import load_config, load_results
 from episodica.report.paired import paired
 
@@ -21,7 +22,7 @@ LARGEST = 2**24  # bytes of a results file
 
 
 def main(group: str, *folders: str) -> None:
-    runs = {load_config(folder).run_id: folder for folder in map(Folder, map(Path, folders))}
+    runs = {results_of(folder).run: folder for folder in map(Folder, map(Path, folders))}
     for run, folder in runs.items():
         kept = RUNS / group / run
         kept.mkdir(parents=True, exist_ok=True)
@@ -34,13 +35,18 @@ def main(group: str, *folders: str) -> None:
     record = RUNS / group / "paired.json"
     found = read_paired(record) if record.exists() else {}
     for one, two in combinations(sorted(runs), 2):
-        results = load_results(runs[one])
         try:
-            if results is not None:
-                found[one, two] = paired(runs[one], runs[two], results.shape)
+            found[one, two] = paired(runs[one], runs[two], results_of(runs[one]).shape)
         except InputError as error:
             print(f"{one} and {two} are not paired: {error}", file=sys.stderr)
     write_paired(record, found)
+
+
+def results_of(folder: Folder) -> Results:
+    found = load_results(folder)
+    if found is None:
+        raise InputError(f"{folder} has no results yet: let the run go on first")
+    return found
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The runs whose results are committed, by group: `runs/GROUP/` holds a config and results for each run, `about.yaml`
-with the commands that made them and, where the accuracy of every episode was at hand, `paired.json`."""
+with the commands that made them and, where the accuracy of every episode was at hand, `paired.json`. A run keeps the id
+that it had when it ran, whatever has become a default since."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -64,7 +65,7 @@ class Group:
     def difference(self, first: Run, second: Run, metric: str) -> Difference:
         """In a metric of `at_the_end`. Where the episodes were not kept, the interval is that of independent ones: too
         wide, never too narrow, because questions that are hard for one method are hard for the other."""
-        one, two = first[0].run_id, second[0].run_id
+        one, two = first[1].run, second[1].run
         for pair, sign in (((one, two), 1), ((two, one), -1)):
             if pair in self.paired and metric in METRICS:
                 known = self.paired[pair][metric]

@@ -136,8 +136,8 @@ def centroids(name: str) -> str:
     group = Group.read(name)
     found = {
         config: json.loads(path.read_text())
-        for config, _ in group.runs
-        if (path := RUNS / name / config.run_id / "centroids.json").exists()
+        for config, results in group.runs
+        if (path := RUNS / name / results.run / "centroids.json").exists()
     }
     if not found:
         return "*Not measured yet*: `python docs/results/scripts/centroids.py DATA RUN...`, then `collect.py`."
