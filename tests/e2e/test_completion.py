@@ -61,6 +61,7 @@ def test_models_are_those_of_this_folder(tmp_path: Path, monkeypatch: pytest.Mon
         (tmp_path / name / "model.json").write_text("{}")
     assert offered("classify b") == ["bees", "birds"]
     assert offered("classify birds ") == [], "then come files"
+    assert offered("embed b") == ["bees", "birds"]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -172,6 +172,12 @@ def brought_back(root: Path) -> State:
     return _where(found, root) if len(found) == INBOX else None
 
 
+def vectors(root: Path) -> State:
+    """The embeddings and their names, once both are whole; none before."""
+    files = [root / name for name in ("vectors.npy", "vectors.csv")]
+    return [digest(path.read_bytes()) for path in files] if files[0].exists() else None
+
+
 def _where(paths: Iterable[Path], root: Path) -> State:
     return sorted((str(path.relative_to(root)), digest(path.read_bytes())) for path in paths)
 
@@ -199,6 +205,7 @@ def stories(images: Path) -> list[Story]:
         of_model("undo, trained", (trained, remembered), ("undo", "model")),
         Story("sort", (new, lambda: bring_inbox(images)), sort, inbox, inbox),
         Story("sort, undone", (new, lambda: bring_inbox(images), sort), undo_sort, brought_back, brought_back),
+        Story("embed", (new,), ("embed", "model", images / "one", "--out", "vectors.npy"), vectors, vectors),
         Story("run", (), ("run", *words(tiny), "--out", "runs"), run, run),
         Story("image cache", (), lambda: Glyphs(classes=6, per_class=4, size=SIZE).load(), cache_entry, cache_entry),
         Story("kernels", (), lambda: build.kernels.__wrapped__(), library, library),

@@ -1,19 +1,15 @@
-"""Many images, answered as they come: decoded by all cores, embedded in batches, never more than a batch in memory."""
+"""Many images, answered as they come."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from episodica.classifier.embed import embedded, look_at_each
 from episodica.classifier.recogniser import Answer, Recogniser
-from episodica.data.decode import Encoded, Unreadable, decode_in_parallel
 from episodica.data.pictures import Picture, encoded
 from episodica.errors import InputError
 
-BATCH = 50  # few enough that the first answers come in the first seconds
 FACTS = ("class", "probability", "unknown", "strangeness", "limit")  # of an answer, as JSON and CSV name them
 
 
@@ -35,14 +31,8 @@ class Answered:
 
 def answer_each(recogniser: Recogniser, images: Iterable[Picture]) -> Iterator[Answered]:
     need_classes(recogniser)
-    return answer_named(recogniser, ((_name(image, i), encoded(image)) for i, image in enumerate(images)))
-
-
-def answer_named(recogniser: Recogniser, images: Iterable[tuple[str, Encoded]]) -> Iterator[Answered]:
-    """Of images with names."""
-    left = iter(images)
-    while batch := list(islice(left, BATCH)):
-        yield from answer_batch(recogniser, [image for _, image in batch], [name for name, _ in batch])
+    named = ((_name(image, i), encoded(image)) for i, image in enumerate(images))
+    return look_at_each(recogniser, named, answer_batch)
 
 
 def answer_stream(recogniser: Recogniser, lines: Iterable[Path]) -> Iterator[Answered]:
@@ -69,16 +59,6 @@ def answer_batch(
         Answered(name, None, problem) if problem else Answered(name, next(answers))
         for name, problem in zip(names, problems, strict=True)
     ]
-
-
-def embedded(
-    recogniser: Recogniser, batch: Sequence[Any], names: Sequence[str], threads: int | None = None
-) -> tuple[list[str | None], np.ndarray | None]:
-    """Of each image why it cannot be read, if so; and the embeddings of the others, none where there are none."""
-    decoded = list(decode_in_parallel(batch, recogniser.image_size, names.__getitem__, threads=threads))
-    squares = [image for image in decoded if not isinstance(image, Unreadable)]
-    problems = [image.reason if isinstance(image, Unreadable) else None for image in decoded]
-    return problems, recogniser.embed(np.stack(squares)) if squares else None
 
 
 def _name(image: Picture, number: int) -> str:

@@ -1,4 +1,5 @@
-"""Answers about many images from all machines of a Ray cluster: those of one process, in the same order.
+"""Answers about many images, or their embeddings, from all machines of a Ray cluster: those of one process, in the
+same order.
 
 Workers open the files themselves where they see them; elsewhere they get the bytes. Images are embedded together in
 the same batches as without a cluster, because the last bit of an answer may depend on it.
@@ -8,12 +9,11 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple
 
-from episodica.classifier.classify import BATCH, Answered, answer_batch
+from episodica.classifier.embed import BATCH, Look, T
 from episodica.classifier.image_list import Listed
 from episodica.classifier.sent_model import SentModel
 from episodica.cluster.spread import OnCluster, Part, Spread
@@ -37,22 +37,23 @@ class Batch(NamedTuple):
 
 
 @dataclass
-class AnswersOnRay:
+class LookOnRay(Generic[T]):
     ray: Any
     how: OnCluster
     model: SentModel
     image_size: int
+    look: Look[T]
 
-    def each(self, images: Iterable[Listed]) -> Iterator[Answered]:
+    def each(self, images: Iterable[Listed]) -> Iterator[T]:
         """Of the images in their order. The first must begin a batch."""
         self._sends = self.how.disk == "own"
-        spread = Spread(self.ray, answer, self.how.cpus)
-        for part, answers in spread.results(self._parts(iter(images))):
-            if answers is None:  # not seen there
+        spread = Spread(self.ray, look_there, self.how.cpus)
+        for part, found in spread.results(self._parts(iter(images))):
+            if found is None:  # not seen there
                 self._sends = True
                 again = [self._part([some], [self._batch(some)]) for some in part.what]
-                answers = [one for batch in again for one in spread.result(batch)]
-            yield from answers
+                found = [one for batch in again for one in spread.result(batch)]
+            yield from found
 
     def _parts(self, images: Iterator[Listed]) -> Iterator[Part]:
         listed: list[Sequence[Listed]] = []
@@ -69,7 +70,7 @@ class AnswersOnRay:
     def _part(self, listed: Sequence[Sequence[Listed]], batches: Sequence[Batch]) -> Part:
         first, last = batches[0].names[0], batches[-1].names[-1]
         size = sum(batch.bytes for batch in batches)
-        return Part(listed, (self.model, batches), size, f"the images from {first} to {last}")
+        return Part(listed, (self.model, batches, self.look), size, f"the images from {first} to {last}")
 
     def _batch(self, listed: Sequence[Listed]) -> Batch:
         names, files = [image.name for image in listed], [image.path for image in listed]
@@ -99,18 +100,9 @@ def stamp(path: Path) -> Stamp:
     return status.st_size, status.st_mtime_ns
 
 
-def answer(model: SentModel, batches: Sequence[Batch]) -> list[Answered] | None:
+def look_there(model: SentModel, batches: Sequence[Batch], look: Look[T]) -> list[T] | None:
     """In a worker; none where it does not see the same files as the driver."""
     if any(batch.stamps and batch.stamps != [stamp(path) for path in batch.images] for batch in batches):
         return None
     recogniser = model.recogniser()
-    found = map(partial(_answered, recogniser, model.threads), batches)
-    return [answered for of_batch in found for answered in of_batch]
-
-
-def _answered(recogniser: Any, threads: int, batch: Batch) -> Iterator[Answered]:
-    lines = list(zip(batch.names, batch.images, strict=True))
-    readable = [(name, image) for name, image in lines if not isinstance(image, Unreadable)]
-    answers = iter(answer_batch(recogniser, [image for _, image in readable], [name for name, _ in readable], threads))
-    for name, image in lines:
-        yield Answered(name, None, image.reason) if isinstance(image, Unreadable) else next(answers)
+    return [one for batch in batches for one in look(recogniser, batch.images, batch.names, model.threads)]

@@ -17,6 +17,7 @@ VERBS = {  # and the module that adds each to the command
     "classify": "classify",
     "completion": "completion",
     "data": "data",
+    "embed": "embed",
     "export": "export",
     "forget": "forget",
     "learn": "learn",

@@ -13,7 +13,7 @@ from episodica.registry import components
 from episodica.sweep.recipe import packaged_names
 
 TAKES_FIELDS = ("run", "tune", "learn")
-TAKES_MODEL = ("classify", "export", "forget", "learn", "remember", "serve", "share", "show", "sort", "undo")
+TAKES_MODEL = ("classify", "embed", "export", "forget", "learn", "remember", "serve", "share", "show", "sort", "undo")
 PLAIN = re.compile(r"[\w.][\w.,+@%=-]*")
 FIELDS = {"--only", "--over"}  # whose values begin with a key path
 

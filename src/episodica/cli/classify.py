@@ -2,12 +2,9 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
-from importlib.metadata import version
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from io import TextIOWrapper
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Protocol
 
@@ -15,22 +12,15 @@ from cyclopts import Parameter
 
 from episodica.cli.bringing import read_images, say_left_out
 from episodica.cli.learn import Model
+from episodica.cli.many_images import Asked, asked_of, check_images, listed, look_at, verdict, write_on
 from episodica.cli.on_cluster import Address, Cpus, Disks, On, cluster_of
-from episodica.cli.screen import FAILED, OK, app, complaints, say, screen
+from episodica.cli.screen import app, complaints, screen
 from episodica.cli.stages import stages
-from episodica.cluster.connection import connected
-from episodica.cluster.spread import OnCluster
 from episodica.errors import InputError
-from episodica.files.digest import digest_of
 from episodica.files.foreign_text import printable
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from episodica.classifier.classify import Answered
-    from episodica.classifier.image_list import ImageList, Listed
-    from episodica.classifier.model_folder import ModelFolder
-    from episodica.classifier.recogniser import Recogniser
 
 
 @app.command
@@ -70,18 +60,13 @@ def classify(
         raise InputError("--json, --jsonl, --csv and --out: choose one of them")
     if unknown_rate is not None and not 0 <= unknown_rate <= 1:
         raise InputError(f"--unknown-rate {unknown_rate:g}: it is a share, between 0 and 1")
-    for word in map(str, images):
-        if word.startswith("-") and word != "-":
-            raise InputError(f"Unknown option: {word}. A file of this name is ./{word}")
-    if not images:
-        raise InputError("name at least one image, or a folder of them")
+    check_images(images)
     cluster, streamed = cluster_of(on, address, cpus, disk), images == (Path("-"),)
     if streamed and (cluster or out):
         raise InputError("standard input is answered as it comes, here and on the screen: without --on and --out")
     show = _as_json if as_json else _as_jsonl if as_jsonl else _as_csv if as_csv else _as_lines
-    from episodica.classifier.answer_file import kind_of
-    from episodica.classifier.classify import answer_stream
-    from episodica.classifier.image_list import image_list
+    from episodica.classifier.answer_file import answer_file, kind_of
+    from episodica.classifier.classify import answer_batch, answer_stream
     from episodica.classifier.path_list import lines_of, read_paths
 
     if out is not None:
@@ -91,64 +76,28 @@ def classify(
         if isinstance(sys.stdin, TextIOWrapper):
             sys.stdin.reconfigure(errors="surrogateescape")  # names of files need not be text
         return _show(answer_stream(asked.recogniser, read_paths(lines_of(sys.stdin))), None, show)
-    with ExitStack() as held:
-        with stages(complaints) as on_progress:
-            files = held.enter_context(image_list(images, on_progress))
+    with listed(images) as files:
         if out is not None:
-            return _write(asked, files, cluster, out)
-        with _answers(asked, files, cluster) as answers:
+            with answer_file(out, asked.order, (image.name for image in files)) as file:
+                return write_on(file, asked, files, cluster, answer_batch, ("classifying", "answered"))
+        with look_at(asked, files, cluster, answer_batch) as answers:
             return _show(answers, len(files), show)
-
-
-@dataclass(frozen=True, eq=False)
-class Asked:
-    """A model in one state, and what it is asked to know and to call unknown."""
-
-    folder: "ModelFolder"
-    state: str
-    recogniser: "Recogniser"
-    support: "Mapping[str, np.ndarray] | None"  # embeddings
-    rate: float | None
-
-    @property
-    def order(self) -> str:
-        """What decides the answers."""
-        support = [f"{name} {digest_of(vectors.tobytes())}" for name, vectors in (self.support or {}).items()]
-        return repr((version("episodica"), self.state, support, self.rate))
 
 
 def _asked(model: Path, support: Path | None, rate: float | None) -> Asked:
     from episodica.classifier.classify import need_classes
     from episodica.classifier.images import stacked
-    from episodica.classifier.sharing.pull import open_model
 
-    folder, vectors = open_model(model), None
-    state = folder.state()
-    recogniser = state.recogniser()
+    asked = asked_of(model)
     if support is not None:
         examples = read_images(support)
         say_left_out(examples)
-        size = recogniser.image_size
-        vectors = {name: recogniser.embed(stacked(paths, size)) for name, paths in examples.classes.items()}
-        recogniser = recogniser.only(vectors)
+        embed, size = asked.recogniser.embed, asked.recogniser.image_size
+        asked = asked.only({name: embed(stacked(paths, size)) for name, paths in examples.classes.items()})
     if rate is not None:
-        recogniser = recogniser.rejecting(rate)
-    need_classes(recogniser)
-    return Asked(folder, state.id, recogniser, vectors, rate)
-
-
-@contextmanager
-def _answers(asked: Asked, files: "Iterable[Listed]", cluster: OnCluster | None) -> Iterator["Iterator[Answered]"]:
-    from episodica.classifier.classify import answer_named
-    from episodica.classifier.on_ray import AnswersOnRay
-    from episodica.classifier.sent_model import SentModel
-
-    if cluster is None:
-        yield answer_named(asked.recogniser, files)
-        return
-    with connected(cluster.address, cluster.cpus) as ray:
-        model = SentModel.of(ray, asked.folder, asked.state, cluster.cpus, asked.support, asked.rate)
-        yield AnswersOnRay(ray, cluster, model, asked.recogniser.image_size).each(files)
+        asked = asked.rejecting(rate)
+    need_classes(asked.recogniser)
+    return asked
 
 
 def _show(answers: "Iterator[Answered]", total: int | None, show: "Show") -> int:
@@ -158,33 +107,8 @@ def _show(answers: "Iterator[Answered]", total: int | None, show: "Show") -> int
         for done, answered in enumerate(answers, 1):
             on_answer(answered)
             on_stage("classifying", done, total)
-            unreadable += answered.answer is None
-    return _verdict(unreadable, done)
-
-
-def _write(asked: Asked, files: "ImageList", cluster: OnCluster | None, out: Path) -> int:
-    """Behind what is there. Its last batch is looked at as a whole again where it was not finished."""
-    from episodica.classifier.answer_file import answer_file
-    from episodica.classifier.classify import BATCH
-
-    with answer_file(out, asked.order, (image.name for image in files)) as file, stages(complaints) as on_stage:
-        done, unreadable, total = file.done, file.problems, len(files)
-        if done:
-            say(f"{done:,} of {total:,} images were answered before", complaints)
-        on_stage("classifying", done, total)
-        begun = done % BATCH
-        if done < total:
-            with _answers(asked, islice(files, done - begun, None), cluster) as answers:
-                for answered in file.add(islice(answers, begun, None)):
-                    done, unreadable = done + 1, unreadable + (answered.answer is None)
-                    on_stage("classifying", done, total)
-    return _verdict(unreadable, done)
-
-
-def _verdict(unreadable: int, done: int) -> int:
-    if unreadable:
-        complaints.print(f"{unreadable} of {done} images cannot be read")
-    return FAILED if unreadable else OK
+            unreadable += answered.error is not None
+    return verdict(unreadable, done)
 
 
 class OnAnswer(Protocol):
@@ -221,7 +145,7 @@ def _as_jsonl() -> Iterator[OnAnswer]:
 def _as_csv() -> Iterator[OnAnswer]:
     from episodica.classifier.answer_lines import Csv
 
-    sys.stdout.write(Csv.header)
+    sys.stdout.write(Csv().header)
     yield lambda answered: sys.stdout.write(Csv().line(answered))
 
 

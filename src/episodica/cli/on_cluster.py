@@ -1,4 +1,4 @@
-"""Where classify and sort look at images: in this process, or in those of a Ray cluster."""
+"""Where classify, embed and sort look at images: in this process, or in those of a Ray cluster."""
 
 from typing import Annotated, Literal
 

@@ -141,10 +141,12 @@ class Folder:
             file.seek(max(os.fstat(file.fileno()).st_size - most, 0))
             return file.read(most)
 
-    def open_to_continue(self, name: str) -> IO[bytes]:
-        """A file that grows in place, made where there is none: to read anywhere, to cut, and to write at its end."""
+    def open_to_continue(self, name: str, *, anywhere: bool = False) -> IO[bytes]:
+        """A file that grows in place, made where there is none: to read anywhere, to cut, and to write at its end; or
+        `anywhere`."""
+        flags, mode = (os.O_RDWR | os.O_CREAT, "r+b") if anywhere else (os.O_RDWR | os.O_CREAT | os.O_APPEND, "a+b")
         with self.opened(make=0o777) as number, self._file(number, name):
-            file = os.fdopen(openat.open_file(number, component(name), os.O_RDWR | os.O_CREAT | os.O_APPEND), "a+b")
+            file = os.fdopen(openat.open_file(number, component(name), flags), mode)
         if os.fstat(file.fileno()).st_nlink > 1:
             file.close()
             raise Refused(f"{self.path / name} is a file that has other names too: put a copy in its place")

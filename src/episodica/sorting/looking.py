@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from episodica.classifier.classify import embedded
+from episodica.classifier.embed import embedded
 from episodica.classifier.recogniser import Answer, Recogniser
 from episodica.classifier.summaries import percent
 from episodica.data.decode import MAX_BYTES

@@ -44,25 +44,44 @@ def squares(seed: int, count: int = 4) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 256, (count, SIZE, SIZE, 3), np.uint8)
 
 
-def test_classify_loads_no_torch_and_says_the_same(config, tmp_path):
+@pytest.fixture
+def taught(config: RunConfig, tmp_path: Path) -> ModelFolder:
     folder = ModelFolder(tmp_path / "model")
     state = empty_model(folder.encoders, config)
     vectors = {name: state.recogniser().embed(squares(i)) for i, name in enumerate("abc")}
     with folder.writing():
         new = state.remembering(vectors, dict.fromkeys(vectors, ()), now())
-        known = folder.commit(new, Draft("remember", tuple(vectors)))
-    image = tmp_path / "image.png"
-    Image.fromarray(squares(1)[0]).save(image)
+        folder.commit(new, Draft("remember", tuple(vectors)))
+    return folder
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    Image.fromarray(squares(1)[0]).save(tmp_path / "image.png")
+    return tmp_path / "image.png"
+
+
+def said_without_torch(*words: object) -> str:
     said = subprocess.run(
-        [sys.executable, "-c", WITHOUT_TORCH, "classify", str(folder.path), str(image), "--json"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", WITHOUT_TORCH, *map(str, words)], capture_output=True, text=True, check=False
+    )
     assert said.returncode == 0, said.stderr
-    (found,) = json.loads(said.stdout)
-    (expected,) = known.recogniser().answers(known.recogniser().embed(squares(1)[:1]))
+    return said.stdout
+
+
+def test_classify_loads_no_torch_and_says_the_same(taught, image):
+    (found,) = json.loads(said_without_torch("classify", taught.path, image, "--json"))
+    recogniser = taught.state().recogniser()
+    (expected,) = recogniser.answers(recogniser.embed(squares(1)[:1]))
     assert (found["class"], found["unknown"]) == (expected.best, expected.unknown)
     assert found["scores"] == pytest.approx(expected.scores, abs=1e-6)
     assert found["strangeness"] == pytest.approx(expected.strangeness, abs=1e-6)
+
+
+def test_embed_loads_no_torch(taught, image, tmp_path):
+    said_without_torch("embed", taught.path, image, "--out", tmp_path / "vectors.npy")
+    expected = taught.state().recogniser().embed(squares(1)[:1])
+    np.testing.assert_allclose(np.load(tmp_path / "vectors.npy"), expected, atol=1e-6)
 
 
 @pytest.fixture

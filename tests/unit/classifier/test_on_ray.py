@@ -1,4 +1,4 @@
-"""Answers on a cluster that is played by this process: what is sent, and what is opened there."""
+"""Answers and embeddings on a cluster that is played by this process: what is sent, and what is opened there."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,9 +8,10 @@ import pytest
 from PIL import Image
 
 from episodica.classifier import on_ray
-from episodica.classifier.classify import BATCH, Answered, answer_named
+from episodica.classifier.classify import answer_batch
+from episodica.classifier.embed import BATCH, EmbeddedImage, Look, embed_batch, look_at_each
 from episodica.classifier.image_list import Listed
-from episodica.classifier.on_ray import AnswersOnRay
+from episodica.classifier.on_ray import LookOnRay
 from episodica.cluster.connection import Disk
 from episodica.cluster.spread import OnCluster
 from unit.cluster.fake_ray import FakeRay
@@ -55,9 +56,9 @@ def images(tmp_path: Path) -> list[Listed]:
     return [Listed(f"shown/{i:04d}.png", tmp_path / f"{i:04d}.png") for i in range(IMAGES)]
 
 
-def there(machine: Machine, disk: Disk, images: list[Listed]) -> list[Answered]:
+def there(machine: Machine, disk: Disk, images: list[Listed], look: Look[Any] = answer_batch) -> list[Any]:
     model: Any = HereModel()
-    return list(AnswersOnRay(machine, OnCluster(disk=disk), model, Colours.image_size).each(images))
+    return list(LookOnRay(machine, OnCluster(disk=disk), model, Colours.image_size, look).each(images))
 
 
 @pytest.mark.parametrize(
@@ -73,7 +74,7 @@ def test_answers_are_those_of_one_process_wherever_files_are_opened(
     images: list[Listed], monkeypatch: pytest.MonkeyPatch, disk: Disk, sees: bool, kinds: set[str]
 ) -> None:
     machine = Machine(sees, monkeypatch)
-    assert there(machine, disk, images) == list(answer_named(Colours(), images))
+    assert there(machine, disk, images) == list(look_at_each(Colours(), images, answer_batch))
     assert {kind.replace("WindowsPath", "PosixPath") for kind in machine.kinds} == kinds
 
 
@@ -82,5 +83,15 @@ def test_files_that_are_too_large_to_send_are_decoded_here(
 ) -> None:
     monkeypatch.setattr(on_ray, "MOST_SENT", 10)
     machine = Machine(False, monkeypatch)
-    assert there(machine, "own", images) == list(answer_named(Colours(), images))
+    assert there(machine, "own", images) == list(look_at_each(Colours(), images, answer_batch))
     assert machine.kinds == {"ndarray", "Unreadable"}
+
+
+@pytest.mark.parametrize("sees", [True, False])
+def test_embeddings_are_those_of_one_process(images: list[Listed], monkeypatch: pytest.MonkeyPatch, sees: bool) -> None:
+    def facts(found: list[EmbeddedImage]) -> list[tuple[str, object, str | None]]:
+        return [(one.image, None if one.vector is None else one.vector.tobytes(), one.error) for one in found]
+
+    here = list(look_at_each(Colours(), images, embed_batch))
+    assert sum(one.vector is None for one in here) == 3
+    assert facts(there(Machine(sees, monkeypatch), "auto", images, embed_batch)) == facts(here)

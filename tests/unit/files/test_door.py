@@ -30,6 +30,7 @@ def test_only_regular_files_are_opened(folder, victim, kind):
     for attempt in (
         folder.open,
         folder.open_to_continue,
+        lambda name: folder.open_to_continue(name, anywhere=True),
         lambda name: folder.read(name, 10),
         lambda name: folder.read_end(name, 10),
     ):
@@ -161,6 +162,12 @@ def test_growing_in_place(folder):
         file.write(b"!")
         file.seek(0)
         assert file.read() == b"cont!"
+    with folder.open_to_continue("file", anywhere=True) as file:
+        file.write(b"k")
+        file.seek(5)
+        file.write(b"!")
+        file.seek(0)
+        assert file.read() == b"kont!!"
     with (folder / "new").open_to_continue("log") as file:
         file.write(b"first")
     assert (folder / "new").read("log", 10) == b"first"
