@@ -21,7 +21,7 @@ from episodica.records.run import load_config, load_results
 RESULTS = Path(__file__).parents[1]
 RUNS = RESULTS / "runs"
 METRICS = ("meta_test", "seen")
-OF_METHOD = ("method.", "memory.", "stream.merged", "train.episodes_per_step")
+OF_METHOD = ("method.", "memory.", "stream.merged", "train.consolidate", "train.episodes_per_step")
 
 Run = tuple[RunConfig, Results]
 

@@ -19,6 +19,7 @@ from episodica.engine.checkpoint import (
     restore_module,
     restore_optimizer,
 )
+from episodica.engine.consolidation import consolidate
 from episodica.engine.evaluate import evaluate_session
 from episodica.engine.experiment import Experiment, new_learner, new_method, notices
 from episodica.engine.forward import Forward, frozen
@@ -122,6 +123,8 @@ class Trainer:
             self._train(pools, forward, optimizer)
         elif self.session == 0:
             self._notice("no block of the backbone trains and nothing else has weights: there is nothing to train")
+        if teacher is not None and self.config.consolidated < 1:
+            consolidate(self.learner, teacher, self.config.consolidated)
         if self.method.replays:
             embed = partial(access.embed_for_choice, self.learner)
             self.memory.add(pools.current, embed, rng("engine.memory"), self.experiment.compressed)

@@ -2,10 +2,10 @@
 
 Embeddings are directions: the last ReLU is left out and lengths are ignored, in training as in evaluation. A step
 embeds images of the current task and as many exemplars, classes balanced in each half, and (1) tells all seen classes
-apart by a cosine classifier and (2) makes images of one class each other's neighbours. It combines the cosine classifier
-of UCIR (Hou et al. 2019) and neighbourhood component analysis (Goldberger et al. 2004). On request it (3) keeps the
-neighbourhoods that the previous model saw in the same batch, as Co2L does (Cha et al. 2021): we found that with 20
-exemplars a class this brings nothing.
+apart by a cosine classifier and (2) makes images of one class each other's neighbours. It combines the classifier of
+UCIR (Hou et al. 2019) and neighbourhood component analysis (Goldberger et al. 2004). A session ends half way between
+the old weights and the new ones. On request the method (3) keeps the neighbourhoods that the previous model saw in the
+same batch, as Co2L does (Cha et al. 2021).
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ class NRD(Method, name="nrd"):
     ignores: ClassVar[tuple[str, ...]] = NO_EPISODES
     exemplars: ClassVar[str | None] = "herding"
     centroids: ClassVar[str] = "normalised"
+    consolidate: ClassVar[float] = 0.5
 
     neighbours: Annotated[float, Field(ge=0, description="weight of the neighbourhood loss")] = 0.5
     keep: Annotated[float, Field(ge=0, description="weight of keeping the previous model's neighbourhoods")] = 0.0

@@ -23,7 +23,15 @@ def shown_sessions(tasks: int) -> list[int]:
 
 def setting(config: RunConfig) -> dict[str, Any]:
     """What a run and its bound have in common, whatever seed and order they repeat it with."""
-    ignored = ("method.", "memory.", "stream.merged", "train.episodes_per_step", *REPEATS, *NOT_IN_THE_NUMBERS)
+    ignored = (
+        "method.",
+        "memory.",
+        "stream.merged",
+        "train.consolidate",
+        "train.episodes_per_step",
+        *REPEATS,
+        *NOT_IN_THE_NUMBERS,
+    )
     return {path: value for path, value in flatten(config.tree()).items() if not path.startswith(ignored)}
 
 
