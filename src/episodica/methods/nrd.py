@@ -1,11 +1,13 @@
-"""Neighbourhood Replay of Directions: a classifier and a neighbourhood loss on half new images, half exemplars.
+"""Neighbourhood Replay of Directions: images of one class become neighbours, half new images and half exemplars.
 
 Embeddings are directions: the last ReLU is left out and lengths are ignored, in training as in evaluation. A step
-embeds images of the current task and as many exemplars, classes balanced in each half, and (1) tells all seen classes
-apart by a cosine classifier and (2) makes images of one class each other's neighbours. It combines the classifier of
-UCIR (Hou et al. 2019) and neighbourhood component analysis (Goldberger et al. 2004). A session ends half way between
-the old weights and the new ones. On request the method (3) keeps the neighbourhoods that the previous model saw in the
-same batch, as Co2L does (Cha et al. 2021).
+embeds images of the current task and as many exemplars, classes balanced in each half, and makes images of one class
+each other's neighbours among all of them: neighbourhood component analysis (Goldberger et al. 2004), where ERD compares
+five classes at a time. Turned images are classes of their own, and a session ends half way between the old weights and
+the new ones.
+
+Two further terms are there to be compared with: a cosine classifier over all seen classes, as in UCIR (Hou et al.
+2019), and keeping the neighbourhoods that the previous model saw in the same batch, as in Co2L (Cha et al. 2021).
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ TURNS = 4  # by 90 degrees, until an image is upright again
 
 
 class NRD(Method, name="nrd"):
-    """Cosine classifier and neighbourhood loss, on new images and exemplars in equal parts."""
+    """Neighbours of one class, among new images and exemplars in equal parts."""
 
     replays: ClassVar[bool] = True
     ignores: ClassVar[tuple[str, ...]] = NO_EPISODES
@@ -39,7 +41,8 @@ class NRD(Method, name="nrd"):
     centroids: ClassVar[str] = "normalised"
     consolidate: ClassVar[float] = 0.5
 
-    neighbours: Annotated[float, Field(ge=0, description="weight of the neighbourhood loss")] = 0.5
+    neighbours: Annotated[float, Field(ge=0, description="weight of the neighbourhood loss")] = 1.0
+    classify: Annotated[float, Field(ge=0, description="weight of a cosine classifier over all seen classes")] = 0.0
     keep: Annotated[float, Field(ge=0, description="weight of keeping the previous model's neighbourhoods")] = 0.0
     scale: Annotated[
         float, Field(gt=0, description="factor on cosines in the classifier and the neighbourhood loss")
@@ -66,6 +69,10 @@ class NRD(Method, name="nrd"):
         return self.turned > 0
 
     def check(self, shape: Shape, learner: type[Learner]) -> None:
+        if not self.neighbours and not self.classify:
+            raise ValueError(
+                "neighbours and classify are both 0, so that nothing is learned: give one of them a weight"
+            )
         require_vectors(learner, "it compares the directions of embeddings")
 
     def adapt(self, learner: Learner) -> None:
@@ -82,6 +89,8 @@ class NRD(Method, name="nrd"):
     def begin(self, access: Access, pools: Pools) -> None:
         """The classifier's weights of classes that have none start at their class means: those of new classes, and of
         past ones, by their exemplars, where training goes on from an embedding alone."""
+        if not self.classify:
+            return
         without = list(arrived(pools).by_class().values())[len(self.weight) // self._turns :]
         means = [F.normalize(features(access, rows)).mean(0) for rows in without]
         known = self.weight.detach().reshape(-1, len(means[0]))
@@ -117,10 +126,12 @@ class NRD(Method, name="nrd"):
     def loss(self, step: Step) -> dict[str, Tensor]:
         new = step.new_batches["mix"]
         directions = F.normalize(new.features.float())
-        cosines = directions @ F.normalize(self.weight).T  # [M, C]
-        terms = {"classify": F.cross_entropy(self.scale * cosines, new.labels)}
+        terms = {}
         if self.neighbours:
             terms["neighbours"] = self.neighbours * neighbourhood_loss(directions, new.labels, self.scale)
+        if self.classify:
+            cosines = directions @ F.normalize(self.weight).T  # [M, C]
+            terms["classify"] = self.classify * F.cross_entropy(self.scale * cosines, new.labels)
         if self.keep and step.teacher is not None:
             old = F.normalize(step.old_batches["mix"].features.float())
             terms["keep"] = self.keep * neighbourhood_change(old, directions, self.kept_scale)

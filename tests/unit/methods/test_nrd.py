@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from episodica.config.sections import TrainConfig
+from episodica.learners.protonet import ProtoNet
 from episodica.learners.relationnet import RelationNet
 from episodica.methods.batches import draw_groups
 from episodica.methods.method import Step
@@ -82,14 +83,14 @@ def test_neighbourhoods_of_the_old_model_are_kept():
 
 @pytest.mark.parametrize("later", [False, True])
 def test_the_terms_are_those_of_the_equations(learner, later):
-    method, now = NRD(neighbours=0.7, keep=2, scale=SCALE, kept_scale=SCALE), step(learner, later=later)
+    method, now = NRD(neighbours=0.7, classify=0.4, keep=2, scale=SCALE, kept_scale=SCALE), step(learner, later=later)
     method.weight.data = random("weight", 5, 4)
     new = normalize(now.new_batches["mix"].features)
     classify = 0.0
     for direction, label in zip(new, LABELS.tolist(), strict=True):
         logits = [SCALE * float(direction @ normalize(w, dim=0)) for w in method.weight.detach()]
         classify += math.log(sum(map(math.exp, logits))) - logits[label]
-    expected = {"classify": classify / len(LABELS), "neighbours": 0.7 * slow_neighbourhood_loss(new)}
+    expected = {"classify": 0.4 * classify / len(LABELS), "neighbours": 0.7 * slow_neighbourhood_loss(new)}
     if later:
         expected["keep"] = 2 * slow_neighbourhood_change(normalize(now.old_batches["mix"].features), new)
     assert {name: term.item() for name, term in method.loss(now).items()} == pytest.approx(expected, rel=1e-4)
@@ -108,7 +109,7 @@ def test_classes_without_a_weight_begin_at_their_mean_direction(pools, known, tu
             return table[rows]
 
     places = 4 if turned else 1
-    method, before = NRD(turned=turned), random("weight", known * places, 4)
+    method, before = NRD(classify=1, turned=turned), random("weight", known * places, 4)
     method.weight.data = before if known else torch.empty(0, 0)
     method.begin(Access(), pools)  # type: ignore[arg-type]
     expected = [*before]
@@ -118,10 +119,22 @@ def test_classes_without_a_weight_begin_at_their_mean_direction(pools, known, tu
     torch.testing.assert_close(method.weight.detach(), torch.stack(expected))
 
 
-def test_a_weight_of_zero_leaves_a_term_out(learner):
-    method, now = NRD(neighbours=0, keep=0), step(learner, later=True)
+@pytest.mark.parametrize("alone", ["neighbours", "classify"])
+def test_a_weight_of_zero_leaves_a_term_out(learner, alone):
+    method, now = NRD(**{"neighbours": 0, "classify": 0, "keep": 0} | {alone: 1}), step(learner, later=True)
     method.weight.data = random("weight", 5, 4)
-    assert set(method.loss(now)) == {"classify"}
+    assert set(method.loss(now)) == {alone}
+
+
+def test_without_a_classifier_there_are_no_weights_to_begin_with(pools):
+    method = NRD()
+    method.begin(None, pools)  # type: ignore[arg-type]
+    assert method.weight.numel() == 0
+
+
+def test_a_method_that_would_learn_nothing_is_refused():
+    with pytest.raises(ValueError, match=r"both 0.*give one of them"):
+        NRD(neighbours=0).check(Shape(5, 1, 15), ProtoNet)
 
 
 @pytest.mark.parametrize("turned", [0, 0.5])
