@@ -1,13 +1,12 @@
-"""Neighbourhood Replay of Directions: images of one class become neighbours, half new images and half exemplars.
+"""Neighbourhood Replay of Directions: a classifier and a neighbourhood loss on half new images, half exemplars.
 
 Embeddings are directions: the last ReLU is left out and lengths are ignored, in training as in evaluation. A step
-embeds images of the current task and as many exemplars, classes balanced in each half, and makes images of one class
-each other's neighbours among all of them: neighbourhood component analysis (Goldberger et al. 2004), where ERD compares
-five classes at a time. Turned images are classes of their own, and a session ends half way between the old weights and
-the new ones.
+embeds images of the current task and as many exemplars, classes balanced in each half, tells all seen classes apart by a
+cosine classifier (Hou et al. 2019, UCIR) and makes images of one class each other's neighbours (Goldberger et al. 2004,
+NCA). Turned images are classes of their own, and a session ends half way between the old weights and the new ones.
 
-Two further terms are there to be compared with: a cosine classifier over all seen classes, as in UCIR (Hou et al.
-2019), and keeping the neighbourhoods that the previous model saw in the same batch, as in Co2L (Cha et al. 2021).
+A third term is there to be compared with: it keeps the neighbourhoods that the previous model saw in the same batch (Cha
+et al. 2021, Co2L).
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ TURNS = 4  # by 90 degrees, until an image is upright again
 
 
 class NRD(Method, name="nrd"):
-    """Neighbours of one class, among new images and exemplars in equal parts."""
+    """Cosine classifier and neighbourhood loss, on new images and exemplars in equal parts."""
 
     replays: ClassVar[bool] = True
     ignores: ClassVar[tuple[str, ...]] = NO_EPISODES
@@ -41,8 +40,8 @@ class NRD(Method, name="nrd"):
     centroids: ClassVar[str] = "normalised"
     consolidate: ClassVar[float] = 0.5
 
-    neighbours: Annotated[float, Field(ge=0, description="weight of the neighbourhood loss")] = 1.0
-    classify: Annotated[float, Field(ge=0, description="weight of a cosine classifier over all seen classes")] = 0.0
+    neighbours: Annotated[float, Field(ge=0, description="weight of the neighbourhood loss")] = 0.5
+    classify: Annotated[float, Field(ge=0, description="weight of a cosine classifier over all seen classes")] = 1.0
     keep: Annotated[float, Field(ge=0, description="weight of keeping the previous model's neighbourhoods")] = 0.0
     scale: Annotated[
         float, Field(gt=0, description="factor on cosines in the classifier and the neighbourhood loss")

@@ -127,14 +127,14 @@ def test_a_weight_of_zero_leaves_a_term_out(learner, alone):
 
 
 def test_without_a_classifier_there_are_no_weights_to_begin_with(pools):
-    method = NRD()
+    method = NRD(classify=0)
     method.begin(None, pools)  # type: ignore[arg-type]
     assert method.weight.numel() == 0
 
 
 def test_a_method_that_would_learn_nothing_is_refused():
     with pytest.raises(ValueError, match=r"both 0.*give one of them"):
-        NRD(neighbours=0).check(Shape(5, 1, 15), ProtoNet)
+        NRD(neighbours=0, classify=0).check(Shape(5, 1, 15), ProtoNet)
 
 
 @pytest.mark.parametrize("turned", [0, 0.5])
