@@ -1,12 +1,12 @@
 """Neighbourhood Replay of Directions: a classifier and a neighbourhood loss on half new images, half exemplars.
 
 Embeddings are directions: the last ReLU is left out and lengths are ignored, in training as in evaluation. A step
-embeds images of the current task and as many exemplars, classes balanced in each half, tells all seen classes apart by a
-cosine classifier (Hou et al. 2019, UCIR) and makes images of one class each other's neighbours (Goldberger et al. 2004,
-NCA). Turned images are classes of their own, and a session ends half way between the old weights and the new ones.
+embeds images of the current task and as many exemplars, classes balanced in each half, tells all seen classes apart by
+a cosine classifier (Hou et al. 2019, UCIR) and makes images of one class each other's neighbours (Goldberger et al.
+2004, NCA). Turned images are classes of their own, and a session ends half way between the old and the new weights.
 
-A third term is there to be compared with: it keeps the neighbourhoods that the previous model saw in the same batch (Cha
-et al. 2021, Co2L).
+A third term is there to be compared with: it keeps the neighbourhoods that the previous model saw in the same batch
+(Cha et al. 2021, Co2L).
 """
 
 from __future__ import annotations
