@@ -20,7 +20,6 @@ SPECIAL = {
     "backbone.train": "none",
     "method.p": 0.4,
     "shape.way": 10,
-    "train.consolidate": 0.5,
     "device": "cpu",
     "data.root": "elsewhere",
 }

@@ -132,9 +132,8 @@ class TrainConfig(Section):
     """equal parts of a session's schedule"""
     bn: Literal["joint", "split", "released"] = "joint"
     """batch-norm: a step's images together, each support and query set apart, or as the authors' script for it"""
-    consolidate: float | None = Field(default=None, gt=0, le=1)
-    """share of what was learned in the weights with which a later session ends; the rest is what it began with. By
-    default what the method prefers: all, but for nrd"""
+    consolidate: float = Field(default=1.0, gt=0, le=1)
+    """share of what was learned in the weights with which a later session ends; the rest is what it began with"""
     log_every: int = Field(default=10, ge=1)
     """steps between two lines of events.jsonl"""
     checkpoint_seconds: float = Field(default=30, ge=0)

@@ -205,12 +205,6 @@ class RunConfig(Section):
         chosen = self.eval.centroids
         return (self.method.component.centroids if chosen == "auto" else chosen) == "normalised"  # type: ignore[attr-defined]
 
-    @property
-    def consolidated(self) -> float:
-        """The share of new weights at the end of a session."""
-        asked = self.train.consolidate
-        return self.method.component.consolidate if asked is None else asked  # type: ignore[attr-defined]
-
     def splits_batch_norm(self, session: int) -> bool:
         """Whether each support and query set is normalised apart in a session (counted from 0)."""
         if self.train.bn != "released":

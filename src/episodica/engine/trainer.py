@@ -123,8 +123,8 @@ class Trainer:
             self._train(pools, forward, optimizer)
         elif self.session == 0:
             self._notice("no block of the backbone trains and nothing else has weights: there is nothing to train")
-        if teacher is not None and self.config.consolidated < 1:
-            consolidate(self.learner, teacher, self.config.consolidated)
+        if teacher is not None and self.config.train.consolidate < 1:
+            consolidate(self.learner, teacher, self.config.train.consolidate)
         if self.method.replays:
             embed = partial(access.embed_for_choice, self.learner)
             self.memory.add(pools.current, embed, rng("engine.memory"), self.experiment.compressed)

@@ -38,7 +38,6 @@ class Method(Module, Component, kind="method"):
     exemplars: ClassVar[str | None] = None  # the rule by which its memory chooses; by default the learner's
     released_bn: ClassVar[Literal["split", "joint"]] = "joint"  # `train.bn` of the authors' script after session 1
     centroids: ClassVar[str] = "raw"  # how its embedding is evaluated, unless told otherwise
-    consolidate: ClassVar[float] = 1.0  # share of new weights at the end of a session, unless told otherwise
 
     @property
     def turns_images(self) -> bool:

@@ -3,7 +3,7 @@
 Embeddings are directions: the last ReLU is left out and lengths are ignored, in training as in evaluation. A step
 embeds images of the current task and as many exemplars, classes balanced in each half, tells all seen classes apart by
 a cosine classifier (Hou et al. 2019, UCIR) and makes images of one class each other's neighbours (Goldberger et al.
-2004, NCA). Turned images are classes of their own, and a session ends half way between the old and the new weights.
+2004, NCA). Turned images are classes of their own.
 
 A third term is there to be compared with: it keeps the neighbourhoods that the previous model saw in the same batch
 (Cha et al. 2021, Co2L).
@@ -38,7 +38,6 @@ class NRD(Method, name="nrd"):
     ignores: ClassVar[tuple[str, ...]] = NO_EPISODES
     exemplars: ClassVar[str | None] = "herding"
     centroids: ClassVar[str] = "normalised"
-    consolidate: ClassVar[float] = 0.5
 
     neighbours: Annotated[float, Field(ge=0, description="weight of the neighbourhood loss")] = 0.5
     classify: Annotated[float, Field(ge=0, description="weight of a cosine classifier over all seen classes")] = 1.0
