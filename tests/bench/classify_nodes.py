@@ -1,9 +1,10 @@
 """`episodica classify --on ray` on three nodes of this machine: images a second, computing time, and peak memory.
 
     python tests/bench/classify_nodes.py WORK --images 10000 100000
+    python tests/bench/classify_nodes.py WORK --images 10000 100000 --verb embed
 
 WORK gets the images (glyphs of 32 pixels, one pixel of each changed) and a model that is trained on a few of them;
-what is there already is used. Every way writes the same lines: that is checked.
+what is there already is used. Every way writes the same bytes: that is checked.
 """
 
 import argparse
@@ -106,6 +107,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("work", type=Path)
     parser.add_argument("--images", type=int, nargs="+", default=[10_000, 100_000])
+    parser.add_argument("--verb", choices=["classify", "embed"], default="classify")
     asked = parser.parse_args()
     os.environ |= {"OMP_NUM_THREADS": "1", "RAY_USAGE_STATS_ENABLED": "0"}
     model = make_model(asked.work)
@@ -127,13 +129,15 @@ def main() -> None:
             images = asked.work / f"images{number}"
             if not images.exists():
                 make_images(images, number)
-            texts = set()
+            written = set()
             for i, (way, options) in enumerate(ways.items()):
-                out = asked.work / f"answers{number}-{i}.csv"
-                out.unlink(missing_ok=True)
-                say(measured(["classify", model, images, "--out", out, *options]).row(way, number))
-                texts.add(out.read_bytes())
-            assert len(texts) == 1, "the answers differ"
+                out = asked.work / f"{asked.verb}{number}-{i}{'.csv' if asked.verb == 'classify' else '.npy'}"
+                files = {out, out.with_suffix(".csv")}
+                for file in files:
+                    file.unlink(missing_ok=True)
+                say(measured([asked.verb, model, images, "--out", out, *options]).row(way, number))
+                written.add(tuple(file.read_bytes() for file in sorted(files)))
+            assert len(written) == 1, "what was written differs"
     finally:
         cluster.shutdown()
 

@@ -1,4 +1,4 @@
-"""`classify` and `sort` on three nodes: nodes and commands are lost, and the lines are those of one process."""
+"""`classify`, `embed` and `sort` on three nodes: nodes and commands are lost, and all is as of one process."""
 
 import subprocess
 from collections.abc import Callable
@@ -98,6 +98,32 @@ def test_a_killed_command_is_given_again_and_goes_on(
     assert again.returncode == 1
     assert f"{there:,} of 3,000 images were answered before" in complaints
     assert out.read_bytes().decode() == command("classify", model, images, "--jsonl").out
+
+
+def test_embeddings_are_those_of_one_process_although_a_node_and_the_command_are_lost(
+    start: Start, command: Command, nodes: Nodes, model: Path, images: Path, tmp_path: Path
+) -> None:
+    out, here = tmp_path / "vectors.npy", tmp_path / "here.npy"
+    words = ("embed", model, images, "--on", "ray", "--address", nodes.address, "--disk", "own", "--out", out)
+    process = start(*words)
+    wait_for(lambda: lines_in(out.with_suffix(".csv")) > IMAGES // 4, process)
+    process.kill()
+    process.communicate()
+    there = lines_in(out.with_suffix(".csv")) - 1
+    assert not out.exists()
+    again = start(*words)
+    wait_for(lambda: lines_in(out.with_suffix(".csv")) > max(there, IMAGES // 2), again)
+    nodes.lose(next(disk.name for disk in nodes.disks if not nodes.is_head(disk.name)))
+    _, complaints = again.communicate()
+    assert again.returncode == 1
+    assert f"{there:,} of 3,000 images were embedded before" in complaints
+    assert "6 of 3000 images cannot be read" in complaints
+    assert "Traceback" not in complaints
+    assert command("embed", model, images, "--out", here).code == 1
+    for suffix in (".npy", ".csv"):
+        assert out.with_suffix(suffix).read_bytes() == here.with_suffix(suffix).read_bytes()
+    assert np.isnan(np.load(out, mmap_mode="r")).any(1).sum() == 6
+    nodes.add()
 
 
 def test_an_inbox_is_sorted_as_by_one_process_although_a_node_is_lost(
