@@ -25,10 +25,11 @@ def main(run: str, sessions: str, out: str, data: str, *changes: str) -> None:
     folder = Path(out) / config.run_id
     (folder / "checkpoints").mkdir(parents=True, exist_ok=True)
     if not (folder / "events.jsonl").exists():
-        shutil.copy(Path(run) / "events.jsonl", folder)
         for session in range(1, int(sessions) + 1):
             for ending in ("safetensors", "json"):
                 shutil.copy(Path(run) / "checkpoints" / f"{session:03d}-end.{ending}", folder / "checkpoints")
+        shutil.copy(Path(run) / "events.jsonl", folder / "events.part")
+        (folder / "events.part").rename(folder / "events.jsonl")  # last: it says that all is there
     run_one(config, Path(out), lambda event: None)
     sys.stdout.write(f"{folder}\n")
 

@@ -1,12 +1,12 @@
 """What the paper claims and what the committed runs say of it: `claims.yaml` names claims and the runs to compare."""
 
 from collections.abc import Mapping, Sequence
-from math import sqrt
+from math import hypot, sqrt
 from typing import Any
 
 import yaml
 
-from committed import RESULTS, Difference, Group, at_the_end, matching
+from committed import RESULTS, Difference, Group, Run, at_the_end, matching
 from episodica.report.cells import shown
 from spread import margin
 
@@ -36,9 +36,9 @@ def _row(claim: Mapping[str, Any]) -> str:
     found, link = differences(claim), f"[{claim['group']}]({claim['page']})"
     if not found:
         return f"| {claim['claim']} | **undecided** |  | not run | {link} |"
-    orders = {repeat.split()[1] for repeat, _ in found}
-    mean, width = whole([difference for _, difference in found], margin(claim["metric"]))
-    marked = f"**{verdict(claim['kind'], mean, width)}**" + ", one order" * (len(orders) == 1)
+    mean, width = whole(found, margin(claim["metric"], 2 if "second" in claim else 1))
+    orders = len({repeat.split(" seed")[0] for repeat, _ in found})
+    marked = f"**{verdict(claim['kind'], mean, width)}**" + ", one order" * (orders == 1)
     measured = "; ".join(f"{repeat}: {_points(d.mean, d.ci95 or None)}" for repeat, d in found)
     return f"| {claim['claim']} | {marked} | {_points(mean, width)} | {measured} | {link} |"
 
@@ -47,10 +47,17 @@ def _points(mean: float, width: float | None) -> str:
     return shown(100 * mean, signed=True) + (f" ± {shown(100 * width)}" if width else "")
 
 
-def whole(found: Sequence[Difference], margin: float) -> tuple[float, float]:
-    """The mean over repeats, and half of its 95 % interval, which is over episodes and over training both anew."""
-    mean = sum(d.mean for d in found) / len(found)
-    return mean, sqrt(sum(margin**2 + d.ci95**2 for d in found)) / len(found)
+def whole(found: Sequence[tuple[str, Difference]], margin: float) -> tuple[float, float]:
+    """The mean over orders, each the mean of its seeds, and half of its 95 % interval, over episodes and training anew.
+
+    Seeds of an order are asked the same questions, so they narrow what training anew is worth and not the rest.
+    """
+    orders: dict[str, list[Difference]] = {}
+    for repeat, difference in found:
+        orders.setdefault(repeat.split(" seed")[0], []).append(difference)
+    means = [sum(d.mean for d in seeds) / len(seeds) for seeds in orders.values()]
+    widths = [hypot(margin / sqrt(len(seeds)), sum(d.ci95 for d in seeds) / len(seeds)) for seeds in orders.values()]
+    return sum(means) / len(means), hypot(*widths) / len(widths)
 
 
 def verdict(kind: Any, mean: float, width: float) -> str:
@@ -76,14 +83,21 @@ def differences(claim: Mapping[str, Any]) -> list[tuple[str, Difference]]:
         alone = [(run, at_the_end(run, None, metric)) for run in firsts]
         return sorted((_repeat(run[0]), Difference(value.mean, value.ci95, paired=True)) for run, value in alone)
     seconds = matching(finished, claim["second"], claim.get("where", {}))
-    found = [
-        (_repeat(one[0]), group.difference(one, two, metric))
+    return sorted(
+        (_repeat(one[0] if two[0].is_bound else two[0]), group.difference(one, two, metric))
         for one in firsts
         for two in seconds
-        if two[0].stream.seed == one[0].stream.seed
-        and (two[0].seed == one[0].seed or one[0].is_bound or two[0].is_bound)
-    ]
-    return sorted(found)
+        if two[0].stream.seed == one[0].stream.seed and _same_seed(one, two, firsts, seconds)
+    )
+
+
+def _same_seed(one: Run, two: Run, firsts: Sequence[Run], seconds: Sequence[Run]) -> bool:
+    """A bound stands for every seed of its order that it has not itself."""
+    if one[0].seed == two[0].seed:
+        return True
+    if two[0].is_bound:
+        return one[0].seed not in {config.seed for config, _ in seconds}
+    return one[0].is_bound and two[0].seed not in {config.seed for config, _ in firsts}
 
 
 def _repeat(config: Any) -> str:

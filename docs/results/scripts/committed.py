@@ -78,7 +78,8 @@ def at_the_end(run: Run, other: Run | None, metric: str) -> Mean:
     """After the last session that both have; the only one of a bound stands for the last.
 
     Beside the two accuracies: `average_meta_test` and `average_seen` over all sessions, `forgetting`, and `growth`, by
-    which the last accuracy on unseen classes is above the first. What has no interval over episodes has one of 0.
+    which the last accuracy on unseen classes is above the first. An average has the interval of a session, because all
+    sessions are asked the same questions; forgetting has none.
     """
     config, results = run
     sessions = results.sessions
@@ -93,7 +94,9 @@ def at_the_end(run: Run, other: Run | None, metric: str) -> Mean:
         return Mean(mean=last.forgetting, ci95=0)
     if metric.startswith("average_"):
         name = metric.removeprefix("average_")
-        return Mean(mean=sum(getattr(one, name).mean for one in sessions) / len(sessions), ci95=0)
+        rows = [getattr(one, name) for one in sessions]
+        mean, width = (sum(values) / len(rows) for values in zip(*((row.mean, row.ci95) for row in rows), strict=True))
+        return Mean(mean=mean, ci95=width)
     return getattr(last, metric)
 
 

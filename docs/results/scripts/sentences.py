@@ -44,7 +44,7 @@ def lead(metric: str, name: str, first: str, second: str, *options: str) -> str:
 def decided(kind: str, metric: str, name: str, first: str, second: str, *options: str) -> str:
     """The kind is that of a claim: more, alike, or points by which the first may be ahead."""
     found = _difference(metric, name, first, second, options)
-    return verdict(yaml.safe_load(kind), *whole([found], margin(NAMES[metric])))
+    return verdict(yaml.safe_load(kind), *whole([("", found)], margin(NAMES[metric])))
 
 
 def _difference(metric: str, name: str, first: str, second: str, options: Sequence[str]) -> Difference:

@@ -10,24 +10,20 @@ from math import sqrt
 
 from committed import METRICS, Run, at_the_end, groups
 from episodica.config.flat import flatten
+from episodica.report.aggregate import student
 
 
 @cache
-def deviation(metric: str) -> float:
-    """The standard deviation of a metric after the last session, over all repeats that are committed."""
-    squares = degrees = 0.0
-    for runs in repeats():
-        if metric in METRICS or not runs[0][0].is_bound:
-            values = [at_the_end(run, None, metric).mean for run in runs]
+def margin(metric: str, runs: int = 2) -> float:
+    """Half of the 95 % interval of a difference of two runs, or of what one run has, over training anew."""
+    squares, freedom = 0.0, 0
+    for same in repeats():
+        if metric in METRICS or not same[0][0].is_bound:
+            values = [at_the_end(run, None, metric).mean for run in same]
             mean = sum(values) / len(values)
             squares += sum((value - mean) ** 2 for value in values)
-            degrees += len(values) - 1
-    return sqrt(squares / degrees)
-
-
-def margin(metric: str) -> float:
-    """Half of the 95 % interval of a difference of two runs, had both been trained anew."""
-    return 1.96 * sqrt(2) * deviation(metric)
+            freedom += len(values) - 1
+    return student(freedom) * sqrt(runs * squares / freedom)
 
 
 @cache

@@ -2,7 +2,7 @@
 
 Weights that were trained from each other lie in one valley, and on the way between the old and the new ones is a model
 that knows both (Wortsman et al. 2022; for sequences of tasks Stojanovski et al. 2022). Running statistics of batch-norm
-are averaged like weights.
+are averaged like weights. A classifier that a method has for itself stays as it was learned.
 """
 
 import torch

@@ -99,10 +99,11 @@ def _keeps(config: RunConfig, exemplars: int) -> bool:
 
 def _row_name(config: RunConfig) -> str | None:
     """The method with the fields in which it differs from the paper's. None for what the paper has not: validation
-    classes, a bound with several episodes a step, and a method other than joint training with all tasks at once."""
+    classes, a bound with several episodes a step, a method other than joint training with all tasks at once, and
+    sessions that end between old and new weights."""
     method = config.method
     fields = type(method).model_fields
-    if config.stream.validation_classes or config.stream.merged:
+    if config.stream.validation_classes or config.stream.merged or config.train.consolidate < 1:
         return None
     if config.is_bound and config.train.episodes_per_step > 1:
         return None

@@ -40,9 +40,9 @@ def _with_lent_bounds(settings: Sequence[Sequence[Line]]) -> list[list[Line]]:
 
 
 def _lacks(part: Sequence[Line], bound: Line) -> bool:
-    own = any(line.bound for line in part)
+    has_one = any(line.bound and line.own == bound.own for line in part)
     asked = [line.runs[0][1].shape for line in (part[0], bound)]
-    return not own and asked[0] == asked[1] and bound.bounds(part[0], "meta_test")
+    return not has_one and asked[0] == asked[1] and any(bound.bounds(line, "meta_test") for line in part)
 
 
 def _named_apart(part: Sequence[Line]) -> list[Line]:

@@ -53,7 +53,7 @@ class _Bound(NamedTuple):
         return cls(line.own, line.config.train.episodes_per_step)
 
     def heading(self, kinds: Sequence["_Bound"]) -> str:
-        name = "gap to itself, all tasks at once" if self.own else "gap to joint"
+        name = "gap to the method with all tasks at once" if self.own else "gap to joint"
         return name if sum(kind.own == self.own for kind in kinds) == 1 else f"{name}, {self.episodes} a step"
 
 

@@ -42,8 +42,10 @@ def test_the_end_of_a_session_is_the_mean_of_the_old_and_the_new_weights(tmp_pat
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
-@pytest.mark.parametrize("stopped", [STEPS + 1, 2 * STEPS])  # within the second session, and at its last step
+# It is asked after every step, and in evaluation for the unseen classes and for each task.
+@pytest.mark.parametrize("stopped", [STEPS + 2 + 1, STEPS + 2 + STEPS, STEPS + 2 + STEPS + 1])
 def test_a_run_that_was_stopped_consolidates_once(tmp_path: Path, stopped: int) -> None:
+    """Within the second session, at its last step, or in its evaluation."""
     config, steps = tiny({"train.consolidate": SHARE}), count(1)
     run_one(config, tmp_path / "whole", silent)
     with pytest.raises(Interrupted):

@@ -43,7 +43,7 @@ def test_a_method_with_all_tasks_at_once_is_the_bound_of_itself_alone(make_run):
     merged = {"stream.merged": True, "train.episodes_per_step": 2}
     runs = [make_run("erd", 0.5), make_run("nrd", 0.6), make_run("joint", 0.7), make_run("nrd", 0.8, **merged)]
     table = accuracy_table(lines(runs), "seen")
-    assert table.columns[-2:] == ("gap to joint", "gap to itself, all tasks at once")
+    assert table.columns[-2:] == ("gap to joint", "gap to the method with all tasks at once")
     assert [[cell.number for cell in row.cells[-2:]] for row in table.rows[:2]] == [["19.8", ""], ["9.8", "20.0"]]
 
 

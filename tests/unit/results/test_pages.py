@@ -42,7 +42,7 @@ def test_a_verdict_in_a_sentence_is_that_of_the_front_page() -> None:
 
     claim = {"group": "ablation", "metric": "meta_test", "first": {"method.name": "erd"}}
     for second, asked in (("erd,method.p=0", {"method.name": "erd", "method.p": 0}), ("ft", {"method.name": "ft"})):
-        found = [one for _, one in differences(claim | {"second": asked})]
+        found = differences(claim | {"second": asked})
         for kind in ("more", "alike", "5"):
             known = float(kind) if kind == "5" else kind
             front = verdict(known, *whole(found, margin("meta_test")))
@@ -87,14 +87,15 @@ def test_a_verdict_follows_from_where_the_interval_lies(
     assert verdict(kind, mean, width) == said
 
 
-def test_repeats_narrow_the_interval_of_their_mean() -> None:
+def test_orders_narrow_the_interval_and_seeds_only_what_training_anew_is_worth() -> None:
     from claims import whole
     from committed import Difference
 
     one, two = Difference(0.03, 0.003, paired=True), Difference(0.01, 0.003, paired=False)
-    mean, width = whole([one, two], margin=0.004)
-    assert mean == pytest.approx(0.02)
-    assert width == pytest.approx(0.005 / 2**0.5)  # of one: 0.005
+    orders = whole([("order 0 seed 0", one), ("order 1 seed 0", two)], margin=0.004)
+    assert orders == pytest.approx((0.02, 0.005 / 2**0.5))  # of one: 0.005
+    seeds = whole([("order 0 seed 0", one), ("order 0 seed 1", two)], margin=0.004)
+    assert seeds == pytest.approx((0.02, (0.004**2 / 2 + 0.003**2) ** 0.5))
 
 
 def test_training_anew_is_worth_what_the_committed_repeats_are_apart() -> None:
@@ -103,8 +104,9 @@ def test_training_anew_is_worth_what_the_committed_repeats_are_apart() -> None:
 
     pairs = [runs for runs in repeats() if len(runs) == 2]
     apart = [a[1].sessions[-1].meta_test.mean - b[1].sessions[-1].meta_test.mean for a, b in pairs]
-    by_pairs = 1.96 * (sum(one**2 for one in apart) / len(apart)) ** 0.5
+    by_pairs = 2.1 * (sum(one**2 for one in apart) / len(apart)) ** 0.5  # Student's t of some 15 pairs
     assert margin("meta_test") == pytest.approx(by_pairs, rel=0.1)
+    assert margin("meta_test", runs=1) == pytest.approx(margin("meta_test") / 2**0.5)
     for (one, first), (two, second) in pairs:
         assert first.split_hash == second.split_hash
         assert one.decisive() | {"seed": 0} == two.decisive() | {"seed": 0}
