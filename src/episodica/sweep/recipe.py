@@ -17,6 +17,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from episodica.config import DEFAULTS
 from episodica.config.flat import Flat, flatten
 from episodica.errors import InputError, nearest
 from episodica.files.parsing import MOST_YAML, ParseError, parse_yaml
@@ -87,9 +88,10 @@ def _parse(name: str, text: str | bytes, asking: tuple[str, ...]) -> Recipe:
 def _without_replaced(base: Flat, own: Flat) -> Flat:
     """What the other recipe says of a component is not meant for one that takes its place."""
     gone = tuple(
-        path.removesuffix("name")
-        for path, names in own.items()
-        if path.endswith(".name") and not any(name in as_list(base.get(path, names)) for name in as_list(names))
+        f"{section}."
+        for section, default in DEFAULTS.items()
+        if (names := own.get(f"{section}.name")) is not None
+        and not set(as_list(names)) & set(as_list(base.get(f"{section}.name", default)))
     )
     return {path: value for path, value in base.items() if not path.startswith(gone)}
 

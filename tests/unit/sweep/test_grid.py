@@ -239,8 +239,9 @@ def test_fields_of_several_components_are_for_those_that_have_them(write):
     assert [(config.method.name, getattr(config.method, "p", None)) for config in runs] == [("ft", None), ("erd", 0.4)]
 
 
-def test_a_recipe_with_another_component_leaves_the_fields_of_the_one_it_replaces(write):
-    like = write("method: {name: erd, p: 0.4}\nseed: 3")
+@pytest.mark.parametrize("name", ["name: erd, ", ""])  # erd is what there is where none is named
+def test_a_recipe_with_another_component_leaves_the_fields_of_the_one_it_replaces(write, name):
+    like = write(f"method: {{{name}p: 0.4}}\nseed: 3")
     (other,) = plan(load_recipe(write(f"like: {like}\nmethod: {{name: ft}}", "other")), {})
     assert (other.method.name, other.seed) == ("ft", 3)
     (same,) = plan(load_recipe(write(f"like: {like}\nmethod: {{name: erd, lambda_e: 0.1}}", "same")), {})

@@ -35,7 +35,7 @@ FLAGS = ("-std=c++17", "-O3", "-march=native", "-fno-predictive-commoning", "-fo
 TRIAL = Path(__file__).with_name("trial.py")
 ENDING = ".so"
 MOST = 2**26  # bytes of a library, which has some ten thousand
-PATIENCE = 120  # seconds for a build, which takes one or two
+PATIENCE = 120  # seconds for a command, which takes one or two
 
 
 class CannotBuild(Exception):

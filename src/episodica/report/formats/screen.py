@@ -26,8 +26,10 @@ def results_tables(runs: Sequence[Run]) -> list[rich.Table]:
 
 def _setting(config: RunConfig, beside: Sequence[RunConfig]) -> str:
     """What the heading begins with: a shortened schedule always, the rest where there is another."""
-    learner, _, *more = tags(config, beside)
+    learner, schedule, *more = tags(config, beside)
     words = [config.data.name, f"{config.stream.tasks} tasks", learner] if len(beside) > 1 else []
+    if len({tags(other, beside)[1] for other in beside}) > 1:
+        words.append(schedule)
     label = ", ".join([*words, *more])
     return f"{label}: " if label else ""
 

@@ -48,6 +48,9 @@ def test_a_heading_says_what_sets_its_runs_apart(make_run):
     assert titles(make_run("ft"), make_run("ft", **{"stream.tasks": 2})) == {
         f"glyphs, {tasks} tasks, protonet on conv4" for tasks in (2, 3)
     }
+    lengths = titles(make_run("ft"), make_run("ft", **{"train.epochs": 7}))
+    assert len(lengths) == 2
+    assert any("7 epochs" in title for title in lengths)
 
 
 def test_a_narrow_table_keeps_its_title_on_one_line(make_run):
