@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from episodica.config.sections import MemoryConfig
-from episodica.data.jpeg import JpegStore
+from episodica.data.compression import CompressedStore
 from episodica.memory import SELECT, Memory
 from episodica.rng import generator
 from episodica.types import Pool
@@ -156,7 +156,8 @@ def test_a_total_is_used_up_and_shared_equally(classes, total, drop):
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=4), st.integers(1, 4), st.sampled_from(RULES), seeds)
 def test_compressed_exemplars_fill_the_bytes_of_plain_ones(sizes, per_class, select, seed):
     images = np.random.default_rng(seed).integers(0, 256, (sum(sizes), 8, 8, 3), np.uint8)
-    store, memory = JpegStore(images, 20), Memory(MemoryConfig(per_class=per_class, select=select, quality=20))
+    store = CompressedStore(images, "jpeg", 20)
+    memory = Memory(MemoryConfig(per_class=per_class, select=select, quality=20))
     (pool,) = tasks([sizes])
     memory.add(pool, embed, generator(seed), store)
     for c, rows in pool.by_class().items():

@@ -1,6 +1,7 @@
 """The runs whose results are committed, by group: `runs/GROUP/` holds a config and results for each run, `about.yaml`
-with the commands that made them and, where the accuracy of every episode was at hand, `paired.json`. A run keeps the id
-that it had when it ran, whatever has become a default since."""
+with the commands that made them and, where the accuracy of every episode was at hand, `paired.json`. Newer runs have
+that accuracy with them, in `episodes/`. A run keeps the id that it had when it ran, whatever has become a default
+since."""
 
 import json
 from collections.abc import Mapping, Sequence

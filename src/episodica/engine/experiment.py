@@ -10,8 +10,8 @@ from torch import Tensor
 from episodica.config import RunConfig
 from episodica.data import augment
 from episodica.data.cache import Arrays, OnProgress
+from episodica.data.compression import CompressedStore
 from episodica.data.dataset import Dataset, silent
-from episodica.data.jpeg import JpegStore
 from episodica.data.sampling import MIN_WAY
 from episodica.data.splits import Split, make_split
 from episodica.data.store import ImageStore
@@ -52,10 +52,12 @@ class Experiment:
     over: "Embedded | None" = None
 
     @cached_property
-    def compressed(self) -> JpegStore | None:
-        """The images that training sees, where the memory keeps them as JPEG."""
-        quality = self.config.memory.quality if self.config.replays else None
-        return None if quality is None else JpegStore(self.store.images, quality)
+    def compressed(self) -> CompressedStore | None:
+        """The images that training sees, where the memory keeps them compressed."""
+        memory = self.config.memory
+        if memory.quality is None or not self.config.replays:
+            return None
+        return CompressedStore(self.store.images, memory.codec, memory.quality)
 
     def pixels(self, rows: Tensor) -> Tensor:
         """Any images as evaluation sees them; training goes through the gate of `Access` instead."""
