@@ -21,8 +21,8 @@ format: .venv/.dev
 results: .venv/.dev  ## the pages and curves of docs/results, from their templates and the committed runs
 	$(BIN)/python docs/results/scripts/pages.py && $(BIN)/python docs/results/scripts/pictures.py
 
-torture: .venv/.dev  ## 10,000 hostile inputs, and every command above a disk that fails, tears, dies or loses power at every operation, killed, and two at once; hours, or MINUTES=60
-	cd tests && OMP_NUM_THREADS=1 ../$(BIN)/python -m torture $(if $(MINUTES),--minutes $(MINUTES))
+torture: .venv/.dev  ## 10,000 hostile inputs, and every command above a disk that fails, tears, dies or loses power at every operation, 1,000 times killed, and two at once; hours, or MINUTES=65; less with INPUTS=300 KILLS=30
+	cd tests && OMP_NUM_THREADS=1 ../$(BIN)/python -m torture $(if $(MINUTES),--minutes $(MINUTES)) $(if $(INPUTS),--inputs $(INPUTS)) $(if $(KILLS),--kills $(KILLS))
 
 docs: .venv/.dev  ## the documentation site, into site/; `make docs SERVE=1` shows it at http://127.0.0.1:8000/ as you write
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(if $(SERVE),serve,build) --strict

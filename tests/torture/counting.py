@@ -16,19 +16,20 @@ class Count:
     seconds: float = 0
     notes: str = ""  # what else was measured
 
+    def what(self) -> str:
+        return ", ".join(f"{what} {many:,}" for what, many in self.tried.items())
+
     def line(self) -> str:
-        tried = ", ".join(f"{what} {many:,}" for what, many in self.tried.items())
         notes = f"; {self.notes}" if self.notes else ""
-        return f"{self.name}: {tried}{notes}; {len(self.wrong)} wrong; {self.seconds:.0f} s"
+        return f"{self.name}: {self.what()}{notes}; {len(self.wrong)} wrong; {self.seconds:.0f} s"
 
 
 def table(counts: Iterable[Count]) -> str:
     """In Markdown, for the docs."""
-    rows = [
-        f"| {count.name} | {', '.join(f'{what} {many:,}' for what, many in count.tried.items())} "
-        f"| {count.tried.total():,} | {len(count.wrong)} |"
-        for count in counts
-    ]
+    counts = list(counts)
+    tried = sum((count.tried for count in counts), Counter[str]())
+    total = Count("**in all**", tried, [sentence for count in counts for sentence in count.wrong])
+    rows = [f"| {one.name} | {one.what()} | {one.tried.total():,} | {len(one.wrong)} |" for one in (*counts, total)]
     return "\n".join(["| what | tried | in all | wrong |", "|---|---|---|---|", *rows])
 
 

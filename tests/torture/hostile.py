@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import count as counted
 from pathlib import Path
 
-from torture.counting import Count, evenly
+from torture.counting import Count
 from torture.inputs.corpus import once_broke
 from torture.inputs.kind import Kind
 from torture.inputs.kinds import all_kinds
@@ -17,22 +17,22 @@ MOST_BATCHES = 100_000  # of one seed
 MOST_WRONG = 20  # of one kind: then it has failed
 
 
-def throw(inputs: int, place: Path, until: float | None, seed: int, keep: Path | None = None) -> Iterator[Count]:
-    """So many inputs over all kinds, or as many as there is time for; first those that once broke something."""
+def throw(inputs: int, place: Path, seed: int, keep: Path | None = None) -> Iterator[Count]:
+    """So many inputs over all kinds; first those that once broke something."""
     kinds = all_kinds(taught(place / "small"))
     for kind in kinds:
         drawn(kind, 0, 1)(lambda data: None)  # what a process prepares once is not left to each child
     yield _again(kinds, place)
-    for left, kind in zip(range(len(kinds), 0, -1), kinds, strict=True):
-        yield _thrown(kind, -(-inputs // len(kinds)), place, evenly(until, left), seed, keep)
+    for kind in kinds:
+        yield _thrown(kind, -(-inputs // len(kinds)), place, seed, keep)
 
 
-def _thrown(kind: Kind, inputs: int, place: Path, until: float | None, seed: int, keep: Path | None) -> Count:
+def _thrown(kind: Kind, inputs: int, place: Path, seed: int, keep: Path | None) -> Count:
     began, outcomes = time.monotonic(), []
     for batch in counted(MOST_BATCHES * seed + 1):
         size = min(BATCH, inputs - len(outcomes))
         wrong = sum(not one.right for one in outcomes)
-        if size <= 0 or wrong > MOST_WRONG or (outcomes and until is not None and time.monotonic() > until):
+        if size <= 0 or wrong > MOST_WRONG:
             break
         found = tried(kind, drawn(kind, batch, size), place)
         outcomes += found

@@ -15,6 +15,7 @@ from torture.stories import Story
 
 KILLS = "kill -9"
 IN_A_ROW = 5  # the same command, at most, before it may come to its end
+MOST_WRONG = 20  # of one story: then it has failed
 ANEW = 25  # every so manieth process is started by the system, and not forked from one that has imported everything
 
 
@@ -27,10 +28,10 @@ class Killer:
         self.whole = self.ground.begin(story)
         self._seconds: dict[bool, float] = {}  # that a process takes: forked, and started anew
 
-    def kill(self, kills: int, until: float | None) -> Count:
-        """As many kills as asked for, or as there is time for."""
+    def kill(self, kills: int) -> Count:
+        """As many kills as asked for."""
         rounds, began = 0, time.monotonic()
-        while self.count.tried[KILLS] < kills and (until is None or time.monotonic() < until):
+        while self.count.tried[KILLS] < kills and len(self.count.wrong) <= MOST_WRONG:
             rounds += 1
             try:
                 found = self._round(anew=rounds % ANEW == 0 and isinstance(self.story.command, tuple))
