@@ -12,7 +12,7 @@ PAGE = ROOT / "docs" / "licences.md"
 UNKNOWN = "unknown"
 LONGEST = 40  # characters: where the field has more, it is the text of a licence
 IN_TEXT = {"Apache License": "Apache-2.0", "MIT License": "MIT"}  # how the texts of some licences begin
-NOT_INSTALLED = {"ninja": "Apache-2.0"}  # needed on some systems only
+NOT_INSTALLED = {"ninja": "Apache-2.0", "tzdata": "Apache-2.0"}  # needed on some systems only
 SPELT = {  # as SPDX has it, where it says which
     "Apache 2.0": "Apache-2.0", "Apache 2.0 License": "Apache-2.0", "MIT License": "MIT", "ISC license": "ISC",
     "ISC License": "ISC", "ISC License (ISCL)": "ISC", "BSD 3-Clause License": "BSD-3-Clause",

@@ -27,6 +27,7 @@ FAULTS = {  # what goes wrong at the n-th operation
     "clock leaps ahead": (How.LEAP, 4000),
 }
 POWER = "power cut"
+LEAST = 7  # faults of a story, be the time over or not
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def torture(story: Story, place: Path, share: float, until: float | None) -> Cou
     faults = _faults(story, ground, whole)
     Random(story.name).shuffle(faults)
     for name, happen in faults[: max(len(FAULTS) + 1, round(share * len(faults)))]:
-        if until is not None and time.monotonic() > until:
+        if until is not None and time.monotonic() > until and count.tried.total() >= LEAST:
             break
         kind = name.split(":")[0]
         ended = happen()

@@ -6,9 +6,11 @@ not say how large it is, is refused; so is more than the limits allow. A file mu
 and must still be the one that was listed.
 """
 
+import os
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from hashlib import md5
+from hashlib import md5, sha1, sha256
 from typing import Any, NamedTuple
 
 from episodica.errors import InputError, not_installed
@@ -17,9 +19,19 @@ from episodica.files.openat import DEEPEST, Refused, component
 
 PIECE = 2**24  # bytes
 LONGEST_NAME = 255  # bytes
-TAGS = ("ETag", "etag", "md5Hash", "content_md5", "blob_id", "sha256", "checksum")  # what stores call a version
+DIGESTS = ("sha256", "md5Hash", "blob_id")  # what stores call a version that is a digest of the content
+TAGS = (*DIGESTS, "ETag", "etag", "content_md5", "checksum")  # the others may be one
 TIMES = ("LastModified", "last_modified", "updated", "mtime", "modified", "timeModified", "created")
-PACKAGES = {"s3": "s3fs", "s3a": "s3fs", "memory": "fsspec"}  # that the extra installs
+S3, GCS, HUB = (
+    ("s3fs", "remote"),
+    ("gcsfs", "gcs"),
+    ("huggingface_hub", "hub"),
+)  # packages, and extras that install them
+PACKAGES = {"s3": S3, "s3a": S3, "gs": GCS, "gcs": GCS, "hf": HUB, "memory": ("fsspec", "remote")}
+QUIET = {  # where the user has not chosen so
+    "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false",  # else it asks what kind of bucket it is, and warns at every step
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+}
 
 Parts = tuple[str, ...]  # of a name below an address: folders and file
 
@@ -74,7 +86,7 @@ class Remote:
 
     def pieces(self, file: RemoteFile) -> Iterator[bytes]:
         """The bytes of a file, which is the one that was listed; what is not whole raises at the end."""
-        read, content = 0, md5(usedforsecurity=False)
+        read, content = 0, _digest(file)
         while read < file.size:
             end = min(read + PIECE, file.size)
             data = self._asked(lambda start=read, end=end: self._store.cat_file(file.place, start=start, end=end))
@@ -83,10 +95,12 @@ class Remote:
             content.update(data)
             read = end
             yield data
-        if not _is_md5(file.version, content.hexdigest()):
-            now = self._asked(lambda: self._store.info(file.place))
-            if now.get("size") != file.size or not _is_version(file.version, now):
-                raise self._changed(file)
+        key, _, value = (file.version or "").partition(" ")
+        if value.strip('"') in (content.hexdigest(), b64encode(content.digest()).decode()):
+            return
+        now = self._asked(lambda: self._store.info(file.place))
+        if key in DIGESTS or now.get("size") != file.size or not _is_version(file.version, now):
+            raise self._changed(file)
 
     def _below(self, folder: str, above: Parts) -> Iterator[tuple[Parts, Mapping[str, Any]]]:
         if len(above) > DEEPEST:
@@ -138,14 +152,16 @@ class Remote:
 
 
 def _store(address: Address) -> tuple[Any, str]:
+    for key, value in QUIET.items():
+        os.environ.setdefault(key, value)
     try:
         import fsspec
 
         fsspec.get_filesystem_class(address.protocol)
     except ImportError as error:
         if address.protocol in PACKAGES:
-            package = PACKAGES[address.protocol]
-            raise not_installed(f"{address.protocol}:// needs {package}", "remote") from None
+            package, extra = PACKAGES[address.protocol]
+            raise not_installed(f"{address.protocol}:// needs {package}", extra) from None
         raise InputError(f"{address} needs a package that is not installed: {error}") from None
     except ValueError:
         raise InputError(
@@ -158,9 +174,11 @@ def _store(address: Address) -> tuple[Any, str]:
 
 
 def _version(info: Mapping[str, Any]) -> str | None:
+    large = info.get("lfs")  # of a file that the Hub keeps elsewhere: its digest
+    said = {**info, **large} if isinstance(large, Mapping) else info
     for key in (*TAGS, *TIMES):
-        if info.get(key):
-            return f"{key} {_text(info[key])}"
+        if said.get(key):
+            return f"{key} {_text(said[key])}"
     return None
 
 
@@ -174,6 +192,12 @@ def _text(value: Any) -> str:
     return str(value.timestamp() if isinstance(value, datetime) else value)
 
 
-def _is_md5(version: str | None, digest: str) -> bool:
-    """Whether a store has said this of the content; not all tags are digests."""
-    return version is not None and version.partition(" ")[2].strip('"') == digest
+def _digest(file: RemoteFile) -> Any:
+    """Of the kind that the version may be: of S3 and GCS it mostly is MD5."""
+    match (file.version or "").partition(" ")[0]:
+        case "sha256":
+            return sha256()
+        case "blob_id":  # as git computes it
+            return sha1(b"blob %d\0" % file.size, usedforsecurity=False)
+        case _:
+            return md5(usedforsecurity=False)

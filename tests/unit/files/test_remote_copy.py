@@ -1,13 +1,17 @@
 """Copies of what lies at an address, from a store in memory and from stores that lie."""
 
 import logging
+import sys
+from base64 import b64encode
 from collections.abc import Callable, Iterator
+from hashlib import md5, sha256
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import fsspec
 import pytest
+from fsspec.config import conf
 
 from episodica.errors import InputError
 from episodica.files import remote_copy
@@ -15,6 +19,7 @@ from episodica.files.address import Address
 from episodica.files.openat import Refused
 from episodica.files.remote import Limits, Remote
 from episodica.files.remote_copy import fetched, local_place
+from unit.classifier.sharing.stub_hub import StubHub, serving
 
 ADDRESS = Address("memory", "bucket/photos")
 PHOTOS = {"robin/1.png": b"one", "robin/2.png": b"two", "wren/1.png": b"three" * 1000, "wren/deep/er/2.png": b""}
@@ -231,8 +236,53 @@ def test_nothing_there_and_unknown_protocols_are_said(monkeypatch: pytest.Monkey
     monkeypatch.undo()
     with pytest.raises(InputError, match="fsspec knows no nowhere://"):
         Remote(Address("nowhere", "bucket"))
-    with pytest.raises(InputError, match=r"needs a package that is not installed: .*gcsfs"):
-        Remote(Address("gs", "bucket"))
+    with pytest.raises(InputError, match=r"needs a package that is not installed: .*adlfs"):
+        Remote(Address("abfs", "bucket"))
+
+
+@pytest.mark.parametrize(
+    ("protocol", "package", "extra"),
+    [("s3", "s3fs", "remote"), ("gs", "gcsfs", "gcs"), ("hf", "huggingface_hub", "hub")],
+)
+def test_a_package_that_is_missing_is_named_with_the_remedy(
+    monkeypatch: pytest.MonkeyPatch, protocol: str, package: str, extra: str
+) -> None:
+    monkeypatch.delitem(import_module("fsspec.registry")._registry, protocol, raising=False)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(InputError, match=rf"^{protocol}:// needs {package}: .*\[{extra}\]"):
+        Remote(Address(protocol, "bucket/photos"))
+
+
+def test_a_file_of_the_hub_that_is_another_one_when_it_is_read_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its file system answers from what it has listed: only the bytes tell."""
+    hub, repository = StubHub(), "datasets/some-one/photos"
+    hub.put(repository, PHOTOS)
+    with serving(hub) as endpoint:
+        monkeypatch.setitem(conf, "hf", {"endpoint": endpoint})
+        remote = Remote(Address("hf", repository))
+        files = {"/".join(file.parts): file for file in remote.files(Limits(10, 2**20), lambda parts: True)}
+        assert {name: b"".join(remote.pieces(file)) for name, file in files.items()} == PHOTOS
+        hub.put(repository, {**PHOTOS, "robin/1.png": b"ONE"})
+        with pytest.raises(InputError, match="was changed while it was fetched"):
+            list(remote.pieces(files["robin/1.png"]))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"sha256": sha256(b"one").hexdigest()},
+        {"lfs": {"size": 3, "sha256": sha256(b"one").hexdigest(), "pointer_size": 127}, "blob_id": "of the pointer"},
+        {"md5Hash": b64encode(md5(b"one").digest()).decode(), "etag": "CJ2"},
+    ],
+)
+def test_a_file_must_have_the_digest_that_was_listed(store: type[Store], said: dict[str, Any]) -> None:
+    robin = "/bucket/photos/robin/1.png"
+    store.listing = staticmethod(lambda path, found: [one | said if one["name"] == robin else one for one in found])
+    assert there(fetched(ADDRESS)) == PHOTOS
+    store.content = staticmethod(lambda path, data: b"ONE" if path == robin else data)
+    (fetched(ADDRESS) / "robin" / "1.png").unlink()
+    with pytest.raises(InputError, match=r"robin/1\.png was changed while it was fetched"):
+        fetched(ADDRESS)
 
 
 def test_a_full_disk_is_said_before_anything_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
