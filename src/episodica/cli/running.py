@@ -59,7 +59,7 @@ def _name_failures(outcome: Outcome, out: Path) -> None:
 
 
 def _show_results(name: str, runs: Sequence[Any], out: Path) -> None:
-    for table in results_tables(runs):
+    for table in results_tables(runs, screen.width):
         screen.print(table)
         screen.print()
     picture, settings = out / f"{name}.png", by_setting(runs)
