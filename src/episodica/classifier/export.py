@@ -47,6 +47,7 @@ class Exportable:
     classes: tuple[str, ...] = ()
     prototypes: Tensor | None = None  # [C, D]
     normalised: bool = False  # embeddings and class means are scaled to length 1
+    mirrored: bool = False  # embeddings are means over an image and its mirror image
 
     def check(self) -> None:
         if not isinstance(self.learner, ProtoNet):
@@ -58,7 +59,8 @@ class Exportable:
             )
 
     def encoder(self) -> Encoder:
-        return Encoder(self.learner, self.mean, self.std, normalised=self.normalised).eval()
+        how = {"normalised": self.normalised, "mirrored": self.mirrored}
+        return Encoder(self.learner, self.mean, self.std, **how).eval()
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,8 @@ def exportable(folder: Path) -> Exportable | ExactRecogniser:
     if Folder(folder).has(CONFIG):
         config = load_config(Folder(folder))
         mean, std = config.augment.mean, config.augment.std
-        return Exportable(load_learner(folder), config.image_size, mean, std, normalised=config.normalised)
+        how = {"normalised": config.normalised, "mirrored": config.eval.mirrored}
+        return Exportable(load_learner(folder), config.image_size, mean, std, **how)
     recogniser = ModelFolder(folder).state().recogniser()
     if isinstance(recogniser, ExactRecogniser):
         return recogniser
@@ -141,6 +144,7 @@ def _write(what: Exportable, folder: Path, graphs: Mapping[str, bytes], found: D
         "mean": what.mean,
         "std": what.std,
         "normalised": what.normalised,
+        "mirrored": what.mirrored,
         "temperature": what.temperature,
         "known_temperature": what.known_temperature,
         "learner": what.learner.name,

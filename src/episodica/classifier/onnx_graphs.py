@@ -20,20 +20,29 @@ Run = Callable[[Mapping[str, Tensor]], np.ndarray]
 
 
 class Encoder(nn.Module):
-    """Images from 0 to 1 become embeddings, of length 1 where they are normalised. [M, 3, S, S] -> [M, D]"""
+    """Images from 0 to 1 become embeddings, of length 1 where they are normalised. [M, 3, S, S] -> [M, D]
+
+    Mirrored: the mean of those of an image and of its mirror image.
+    """
 
     mean: Tensor
     std: Tensor
 
-    def __init__(self, learner: Learner, mean: Triple, std: Triple, *, normalised: bool = False) -> None:
+    def __init__(
+        self, learner: Learner, mean: Triple, std: Triple, *, normalised: bool = False, mirrored: bool = False
+    ) -> None:
         super().__init__()
-        self.normalised = normalised
+        self.normalised, self.mirrored = normalised, mirrored
         self.learner = folded(learner).requires_grad_(False).to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
         self.register_buffer("mean", torch.tensor(mean).view(3, 1, 1))
         self.register_buffer("std", torch.tensor(std).view(3, 1, 1))
 
     def forward(self, images: Tensor) -> Tensor:
-        return self.scaled(self.learner.embed((images - self.mean) / self.std))
+        seen = (images - self.mean) / self.std
+        vectors = self.scaled(self.learner.embed(seen))
+        if not self.mirrored:
+            return vectors
+        return self.scaled((vectors + self.scaled(self.learner.embed(seen.flip(-1)))) / 2)
 
     def scaled(self, vectors: Tensor) -> Tensor:
         """As evaluation compares embeddings and class means. [..., D]"""

@@ -62,10 +62,18 @@ def tags(config: RunConfig, beside: Sequence[RunConfig] = ()) -> tuple[str, ...]
         f"{config.learner.name} on {config.backbone.name}",
         f"{config.epochs} epoch{'s' * (config.epochs > 1)} of {config.train.episodes} steps a session",
         *([f"{held_out} validation classes for unseen ones"] if held_out else []),
+        *_trained(config, beside),
         *_apart(config, beside),
         *([f"WARNING: {config.seen_before}"] if config.seen_before else []),
         *([f"schedule scaled by {config.scale}"] if config.scale != 1 else []),
     )
+
+
+def _trained(config: RunConfig, beside: Sequence[RunConfig]) -> list[str]:
+    """The shape of training, where there are several: one that is evaluated need not be that of training."""
+    several = len({(other.shape.way, other.shape.shots) for other in beside}) > 1
+    beyond = any(len(other.evaluation_shapes) > 1 for other in beside)
+    return [f"trained {config.shape.way}-way {config.shape.shots}-shot"] if several and beyond else []
 
 
 def _apart(config: RunConfig, beside: Sequence[RunConfig]) -> list[str]:

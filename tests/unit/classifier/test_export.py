@@ -93,10 +93,12 @@ def test_what_is_exported_answers_as_the_recogniser_does(
     np.testing.assert_allclose(found.numpy(), expected, atol=1e-4)
 
 
+@pytest.mark.parametrize("mirrored", [False, True])
 def test_the_classifier_of_a_run_is_the_one_that_was_evaluated(
-    make_config: Callable[..., RunConfig], experiment: Experiment, tmp_path: Path
+    make_config: Callable[..., RunConfig], experiment: Experiment, tmp_path: Path, mirrored: bool
 ) -> None:
-    config = make_config({"method.name": "icarl", "data.size": 16, "eval.queries": 2, "kernels": "torch"})
+    evaluated = {"eval.queries": 2, "eval.mirrored": mirrored}
+    config = make_config({"method.name": "icarl", "data.size": 16, **evaluated, "kernels": "torch"})
     learner = new_learner(config, torch.device("cpu")).eval()
     with RunFolder(tmp_path, config) as run:
         checkpoint = Checkpoint(session=0, step=0, ended=True, events=0, seconds_train=0)
@@ -118,4 +120,5 @@ def test_the_classifier_of_a_run_is_the_one_that_was_evaluated(
     assert isinstance(what, Exportable)
     assert accuracies(what) == pytest.approx(expected.tolist())
     assert accuracies(replace(what, normalised=False)) != pytest.approx(expected.tolist())
+    assert accuracies(replace(what, mirrored=not mirrored)) != pytest.approx(expected.tolist())
     export_learner(what, tmp_path / "onnx")  # which compares the graphs with these modules

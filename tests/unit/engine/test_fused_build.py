@@ -151,6 +151,24 @@ def test_a_compiler_that_does_harm_is_found_out_and_leaves_nothing(text, said, t
     assert built(tmp_path) == []
 
 
+HANGING = """#!/bin/sh
+(sleep 60; echo alive) > {pipe} &
+sleep 60
+"""
+
+
+def test_a_compiler_that_hangs_is_ended_with_what_it_has_started(tmp_path, monkeypatch):
+    os.mkfifo(pipe := tmp_path / "pipe")
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    monkeypatch.setenv("CXX", str(script(tmp_path, HANGING.format(pipe=pipe))))
+    monkeypatch.setattr(build, "PATIENCE", 2)
+    with pytest.raises(CannotBuild, match="timed out"):
+        library()
+    os.set_blocking(reader, True)
+    with os.fdopen(reader, "rb") as said:
+        assert said.read() == b""  # when none is left that could write
+
+
 def test_a_compiler_that_writes_nothing(monkeypatch):
     monkeypatch.setenv("CXX", "true")
     with pytest.raises(CannotBuild, match="`true` wrote nothing"):

@@ -35,6 +35,14 @@ def test_headings_say_nothing_twice(make_run):
     assert [tags(config, beside) for config in beside] == [tags(config) for config in beside]
 
 
+def test_headings_tell_training_with_one_shot_from_training_with_five(make_run):
+    """Where both are evaluated with both, titles are the same."""
+    both = {"eval.shots": [1, 5]}
+    beside = [make_run("ft", **both)[0], make_run("ft", **both, **{"shape.shots": 5})[0]]
+    found = [[tag for tag in tags(config, beside) if tag.startswith("trained")] for config in beside]
+    assert found == [["trained 3-way 1-shot"], ["trained 3-way 5-shot"]]
+
+
 def test_a_bound_counts_for_every_stream_of_its_classes_on_unseen_ones(make_run):
     """As in the paper, which has one bound of Relation Networks for 4 and 16 tasks."""
     many, few = by_setting([make_run("ft", 0.5, **MANY), make_run("ft", 0.4, **FEW), make_run("joint", 0.7, **FEW)])

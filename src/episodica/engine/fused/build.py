@@ -14,9 +14,11 @@ import ctypes
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -153,10 +155,19 @@ def _run_compiler(*arguments: str) -> str:
 
 
 def _run(*command: str) -> subprocess.CompletedProcess[str]:
+    """In a session of its own: Ctrl-C asks a run to stop gently, and is not for the compiler."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     try:
-        return subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=PATIENCE, check=False,
-            start_new_session=True,  # Ctrl-C asks a run to stop gently: it is not for the compiler
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired) as error:
+        process = subprocess.Popen(command, text=True, errors="replace", start_new_session=True, **pipes)
+    except OSError as error:
         raise CannotBuild(f"`{command[0]}` cannot be used: {error}") from None
+    with process:
+        try:
+            said = process.communicate(timeout=PATIENCE)
+        except BaseException as error:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # a compiler has processes of its own
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise CannotBuild(f"`{command[0]}` cannot be used: {error}") from None
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, *said)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from episodica.engine.fused import kernels
-from episodica.engine.fused.form import parts, running, track
+from episodica.engine.fused.form import fold, parts, running, track
 
 
 class FirstBlock(nn.Sequential):
@@ -28,8 +28,7 @@ class FirstBlock(nn.Sequential):
         weight, bias = weight.permute(0, 2, 3, 1).flatten(1).double(), bias.double()
         if norm is not None:
             mean, variance = _statistics(weight, bias, norm, images) if norm.training else running(norm)
-            scale = norm.weight * (variance + norm.eps).rsqrt()
-            weight, bias = scale[:, None] * weight, norm.bias + scale * (bias - mean)
+            weight, bias = fold(weight, bias, norm, mean, variance)
         return _ConvPoolReLU.apply(images, weight.T, bias)  # type: ignore[return-value]
 
 

@@ -35,9 +35,19 @@ class Layer(NamedTuple):
         bias = weight.new_zeros(len(weight)) if self.conv.bias is None else self.conv.bias
         if norm is None:
             return weight, bias
-        mean, variance = running(norm)
-        scale = norm.weight * (variance + norm.eps).rsqrt()
-        return (weight * scale[:, None, None, None]).float(), (norm.bias + scale * (bias - mean)).float()
+        return fold_running(weight, bias, norm)
+
+
+def fold(weight: Tensor, bias: Tensor, norm: nn.BatchNorm2d, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
+    """A convolution that is its batch-norm too, with these statistics: weight [O, ...] and bias [O]."""
+    scale = norm.weight * (variance + norm.eps).rsqrt()
+    return weight * scale.view(-1, *[1] * (weight.ndim - 1)), norm.bias + scale * (bias - mean)
+
+
+def fold_running(weight: Tensor, bias: Tensor, norm: nn.BatchNorm2d) -> tuple[Tensor, Tensor]:
+    """The same with the statistics that the batch-norm has kept."""
+    weight, bias = fold(weight, bias, norm, *running(norm))
+    return weight.float(), bias.float()
 
 
 def layers(chain: nn.Sequential) -> list[Layer]:

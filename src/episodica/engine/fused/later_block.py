@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from episodica.engine.fused import kernels
-from episodica.engine.fused.form import parts, running
+from episodica.engine.fused.form import fold_running, parts
 from episodica.engine.fused.statistics import Statistics, backward, measured
 from episodica.engine.fused.winograd import conv_pool_relu, convolve
 
@@ -24,10 +24,7 @@ class LaterBlock(nn.Sequential):
             maps = convolve(input, weight)
             return _NormPoolReLU.apply(maps, bias, norm.weight, norm.bias, norm)  # type: ignore[return-value]
         if norm is not None:
-            mean, variance = running(norm)
-            scale = norm.weight * (variance + norm.eps).rsqrt()
-            bias = (norm.bias + scale * (bias - mean)).float()
-            weight = (weight * scale[:, None, None, None]).float()
+            weight, bias = fold_running(weight, bias, norm)
         if not torch.is_grad_enabled():
             return conv_pool_relu(input, weight, bias)
         return nn.Sequential(*list(self)[2:])(convolve(input, weight) + bias.view(-1, 1, 1))
