@@ -59,8 +59,8 @@ class Exportable:
             )
 
     def encoder(self) -> Encoder:
-        how = {"normalised": self.normalised, "mirrored": self.mirrored}
-        return Encoder(self.learner, self.mean, self.std, **how).eval()
+        encoder = Encoder(self.learner, self.mean, self.std, normalised=self.normalised, mirrored=self.mirrored)
+        return encoder.eval()
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,14 @@ def exportable(folder: Path) -> Exportable | ExactRecogniser:
     """What a model folder or a run folder holds; a model with a frozen encoder is exported as it is."""
     if Folder(folder).has(CONFIG):
         config = load_config(Folder(folder))
-        mean, std = config.augment.mean, config.augment.std
-        how = {"normalised": config.normalised, "mirrored": config.eval.mirrored}
-        return Exportable(load_learner(folder), config.image_size, mean, std, **how)
+        return Exportable(
+            load_learner(folder),
+            config.image_size,
+            config.augment.mean,
+            config.augment.std,
+            normalised=config.normalised,
+            mirrored=config.eval.mirrored,
+        )
     recogniser = ModelFolder(folder).state().recogniser()
     if isinstance(recogniser, ExactRecogniser):
         return recogniser

@@ -156,9 +156,11 @@ def _run_compiler(*arguments: str) -> str:
 
 def _run(*command: str) -> subprocess.CompletedProcess[str]:
     """In a session of its own: Ctrl-C asks a run to stop gently, and is not for the compiler."""
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    pipe = subprocess.PIPE
     try:
-        process = subprocess.Popen(command, text=True, errors="replace", start_new_session=True, **pipes)
+        process = subprocess.Popen(
+            command, stdout=pipe, stderr=pipe, text=True, errors="replace", start_new_session=True
+        )
     except OSError as error:
         raise CannotBuild(f"`{command[0]}` cannot be used: {error}") from None
     with process:
