@@ -103,3 +103,4 @@ def test_a_model_answers_as_it_did_and_learns_on(written: Path) -> None:
     model.epochs, model.settings = 1, {"train.episodes": 2, "device": "cpu", "kernels": "torch"}
     model.partial_fit(list(images[5]), ["class 5"] * 8)
     assert [step.what for step in model.state_.history] == ["learn", "learn", "remember", "learn"]
+    assert model.state_.config.method.name == "erd", "a model stays with the method that made it"

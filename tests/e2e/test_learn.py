@@ -70,7 +70,8 @@ def test_the_whole_way(images: Path, tmp_path: Path, command: Command) -> None:
     assert "knows 3 classes, 3 of them by training" in said.text
     said = command("learn", model, images / "second", *ALWAYS)
     assert said.code == 0, said.text
-    assert "21 exemplars of earlier classes (method erd)" in said.text
+    assert "21 exemplars of earlier classes" in said.text
+    assert "nrd (--method)" in said.text
     assert "After the call before, it was" in said.text
 
     said = command("classify", model, images / "second", "--json")
@@ -179,8 +180,8 @@ def change(doomed):
                 os.kill(os.getpid(), signal.SIGKILL)
 
     sys.addaudithook(count)
-    folder.remember({"kept": [np.full((16, 16, 3), doomed % 250, np.uint8)]})
-    folder.forget("kept")
+    folder.remember({"visitor": [np.full((16, 16, 3), doomed % 250, np.uint8)]})
+    folder.forget("visitor")
 
 for doomed in itertools.count(1, 6):
     child = os.fork()
@@ -205,7 +206,7 @@ def test_kills_all_along_a_change_leave_a_whole_state(images: Path, model: Path,
     assert int(done.stdout) > 30
     assert command("remember", model, "--support", images / "others").code == 0
     assert not list(model.rglob("*.part"))
-    assert b"kept" not in b"".join(path.read_bytes() for path in model.rglob("state.json"))
+    assert b"visitor" not in b"".join(path.read_bytes() for path in model.rglob("state.json"))
 
 
 def test_a_full_disk_is_said_in_a_sentence(

@@ -44,7 +44,7 @@ ELSEWHERE = {
 }
 
 Method = Literal["nrd", "erd", "ft"]
-DEFAULT_METHOD: Method = "erd"  # of new models that are trained
+FROM_NOTHING = ("conv4", "resnet12")  # backbones whose training begins with random weights
 Existing = Literal["merge", "refuse"]
 Adapt = Literal["auto", "yes", "no"]
 
@@ -68,6 +68,13 @@ class LearnOptions:
             if value is not None and value < least:
                 raise InputError(f"{name} = {value}: it must be at least {least}")
 
+    @property
+    def default_method(self) -> Method:
+        """Of a new model that is trained: NRD where a network begins from nothing, as measured (see
+        docs/learn.md). Encoders that were trained before were trained on by ERD alone so far; and NRD leaves out a
+        backbone's last activation, which is not known of a module by its path."""
+        return "nrd" if self.overrides.get("backbone.name", FROM_NOTHING[0]) in FROM_NOTHING else "erd"
+
     def with_budget_of(self, record: "StateRecord | None") -> "LearnOptions":
         """Where nothing is asked for, what was asked for before."""
         if self.keep is not None or self.budget is not None:
@@ -78,7 +85,7 @@ class LearnOptions:
         """The first call decides whether images are compared by direction, and later ones train on in the same way.
         `model`: the method in its config, if there is a model."""
         if model is None:
-            return replace(self, method=self.method or DEFAULT_METHOD)
+            return replace(self, method=self.method or self.default_method)
         of_model: Method = "nrd" if model == "nrd" else "erd"
         asked = self.method or of_model
         if (asked == "nrd") != (of_model == "nrd"):
@@ -188,7 +195,7 @@ def settings(
     """The config of a call. `model` holds the sections that an earlier call has decided, or nothing."""
     given = options.overrides
     _refuse_misplaced(given, model)
-    method = options.method or DEFAULT_METHOD
+    method = options.method or options.default_method
     way = _number(given, "shape.way", min(WAY, amount.new + (0 if method == "ft" else amount.past)))
     shots = _number(given, "shape.shots", min(SHOTS, max(1, amount.fewest // 3)))
     queries = _number(given, "shape.queries", min(QUERIES, max(1, amount.fewest - shots)))
@@ -219,7 +226,8 @@ def check_overrides(options: LearnOptions, *, first: bool) -> RunConfig:
 
     What depends on the model or on the images, as they are not known yet, is left to `settings`.
     """
-    left = set() if first else {path for path in options.overrides if path.partition(".")[0] in FIXED}
+    decided = () if first else (*FIXED, *(() if options.method else ("method",)))
+    left = {path for path in options.overrides if path.partition(".")[0] in decided}
     left |= set() if "shape.way" in options.overrides else {"method.p"}
     overrides = {path: value for path, value in options.overrides.items() if path not in left}
     amount = Amount(new=WAY, past=0, images=1, fewest=SHOTS + QUERIES)

@@ -12,7 +12,7 @@ from episodica.classifier.options import FIXED, LearnOptions, Share, a_few, fitt
 from episodica.classifier.session_data import Named, SessionData, gather, quoted, share_of
 from episodica.classifier.state import ModelState, StateRecord
 from episodica.config import RunConfig
-from episodica.errors import InputError
+from episodica.errors import InputError, listed
 from episodica.lazy_torch import Tensor
 
 
@@ -62,6 +62,7 @@ def plan_call(
     config = settings(
         session_data.amount, options, _memory(options, share, session_data, record), model, size, sessions
     )
+    _refuse_idle(config)
     _check_droppable(config, session_data, record)
     weights = origin.weights if origin else {}
     return Call(state, weights, session_data, share, config, options, choice.reason if choice else None)
@@ -93,6 +94,15 @@ def _size(arriving: Named, options: LearnOptions) -> int:
     asked = options.overrides.get("data.size")
     everything = [image for images in arriving.values() for image in images]
     return asked if isinstance(asked, int) else fitting_size(a_few(everything))
+
+
+def _refuse_idle(config: RunConfig) -> None:
+    """A field that does nothing for the method was meant to do something."""
+    if config.ignored:
+        raise InputError(
+            f"{listed(config.ignored)} does nothing for method {config.method.name}: leave it out; `episodica list "
+            "methods` shows what the method has instead, such as method.lr"
+        )
 
 
 def _check_droppable(config: RunConfig, session_data: SessionData, record: StateRecord | None) -> None:

@@ -115,7 +115,7 @@ def _training_intention(call: Call) -> Iterator[tuple[str, str]]:
         yield "encoder", f"{call.config.backbone.name}, trained from nothing: {call.reason}"
     yield "learn", f"{counted(s['new_classes'], 'class', 'classes')} from {s['images']:,} images"
     if s["exemplars_of_earlier_classes"]:
-        yield "with", f"{s['exemplars_of_earlier_classes']:,} exemplars of earlier classes (method {s['method']})"
+        yield "with", f"{s['exemplars_of_earlier_classes']:,} exemplars of earlier classes"
     yield "held out", f"{s['held_out_images']} images to measure with"
     if s["too_few_images"]:
         names = listed([f"{name} ({count})" for name, count in s["too_few_images"].items()])
@@ -123,9 +123,10 @@ def _training_intention(call: Call) -> Iterator[tuple[str, str]]:
     if s["unseen_classes"]:
         yield "unseen", f"{s['unseen_classes']} classes, never trained on, to measure with (--unseen)"
     yield "images", f"{s['image_size']} x {s['image_size']} pixels"
+    yield "method", f"{s['method']} (--method)"
     if s["method"] == "nrd":
         images = call.config.training_shape.images
-        exemplars = f" and {images} exemplars" if s["exemplars_of_earlier_classes"] else ""
+        exemplars = " and as many exemplars" if s["exemplars_of_earlier_classes"] else ""
         yield "a step", f"{images} images{exemplars} (--shape.way, --shape.shots, --shape.queries)"
     else:
         yield (

@@ -52,8 +52,9 @@ def learn(
     method: Annotated[
         Literal["nrd", "erd", "ft"] | None,
         Parameter(
-            help="nrd: replay exemplars and keep neighbourhoods; erd: replay them in episodes and keep old answers; "
-            "ft: new classes alone. Default: that of the model, of a new one erd"
+            help="nrd: new images and exemplars in equal parts, compared by direction; erd: exemplars in episodes, "
+            "and old answers are kept; ft: new classes alone. Default: that of the model; of a new one nrd, or erd "
+            "where the backbone was trained before"
         ),
     ] = None,
     existing: Annotated[

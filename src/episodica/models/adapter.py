@@ -40,6 +40,9 @@ class Adapter(Backbone):
     def pool(self, maps: Tensor) -> Tensor:
         return maps
 
+    def drop_last_activation(self) -> None:
+        """There is none."""
+
 
 class Turned(Module):
     """x + W x. [M, D]"""

@@ -18,9 +18,11 @@ from episodica.classifier.options import LearnOptions, Share, check_overrides, f
 from episodica.classifier.plan import Call, plan_call, summary
 from episodica.classifier.state import ModelState
 from episodica.classifier.summaries import intention
+from episodica.classifier.trained_state import weights_digest
 from episodica.errors import Interrupted
 
 QUICK = {"data.size": 16, "train.episodes": 2, "device": "cpu", "kernels": "torch"}
+RELATIONS = {"learner.name": "relationnet", "backbone.pools": 2}
 LATER = {key: value for key, value in QUICK.items() if key != "data.size"}
 
 
@@ -146,7 +148,7 @@ def test_a_remembered_image_that_comes_again_is_still_one_image(model, write_cla
 
 
 def test_one_new_class_is_learned_against_the_past(model, write_classes):
-    _learn(model, write_classes("first", {"a": 0, "b": 1, "c": 2}))
+    _learn(model, write_classes("first", {"a": 0, "b": 1, "c": 2}), method="erd")
     call = _call(model, write_classes("second", {"d": 3}))
     assert (call.config.shape.way, round(call.config.method.p * call.config.shape.way)) == (4, 3)  # type: ignore[attr-defined]
     with pytest.raises(InputError, match="method ft trains on the new classes alone"):
@@ -236,7 +238,7 @@ def test_the_same_image_twice_keeps_its_distances_in_step(model, write_classes, 
 
 
 def test_fine_tuning_neither_replays_nor_distils(model, write_classes):
-    _learn(model, write_classes("first", {"a": 0, "b": 1}))
+    _learn(model, write_classes("first", {"a": 0, "b": 1}), method="ft")
     method = _call(model, write_classes("second", {"c": 2, "d": 3}), method="ft").config.method
     assert (method.p, method.lambda_m, method.lambda_e) == (0, 0, 0)  # type: ignore[attr-defined]
 
@@ -248,7 +250,10 @@ def test_fine_tuning_neither_replays_nor_distils(model, write_classes):
         ({"keep": 1}, "at least 2"),
         ({"budget": 5}, "raise it to at least 6"),
         ({"unseen": 1}, "hold out none or at least 2"),
-        ({"overrides": {"learner.name": "relationnet", "backbone.pools": 2}}, "use protonet"),
+        ({"overrides": RELATIONS}, "use learner.name: protonet"),
+        ({"overrides": RELATIONS, "method": "erd"}, "use protonet"),
+        ({"overrides": {"train.lr": 0.5, "train.bn": "split"}}, r"train\.lr.*train\.bn does nothing for method nrd"),
+        ({"overrides": {"method.lambda_m": 0.1}}, r"no such field of method nrd, but of .*erd"),
         ({"overrides": {"method.name": "ida"}}, "choose the method with the option method"),
         ({"overrides": {"stream.tasks": 2}}, "one task a call"),
         ({"overrides": {"memory.per_class": 2}}, "use the option keep"),
@@ -264,8 +269,15 @@ def test_what_cannot_be_is_refused_before_anything_is_written(options, message, 
 
 @pytest.mark.parametrize("overrides", [{"method.p": 0.5}, {"method.p": 0.5, "shape.way": 4}, {"shape.shots": 30}])
 def test_what_depends_on_images_or_model_is_not_refused_without_them(overrides):
-    assert check_overrides(LearnOptions(overrides=overrides), first=True).device == "auto"
+    assert check_overrides(LearnOptions(overrides=overrides, method="erd"), first=True).device == "auto"
     assert check_overrides(LearnOptions(overrides={"backbone.drop": 0.1}), first=False)  # of another backbone
+
+
+@pytest.mark.parametrize(("overrides", "other"), [({"method.lambda_m": 0.1}, "nrd"), ({"method.turned": 0.5}, "erd")])
+def test_what_a_method_has_is_not_refused_before_the_method_of_the_model_is_known(overrides, other):
+    assert check_overrides(LearnOptions(overrides=overrides), first=False).device == "auto"
+    with pytest.raises(InputError, match=f"no such field of method {other}"):
+        check_overrides(LearnOptions(overrides=overrides, method=other), first=False)
 
 
 def test_what_the_first_call_decided_stays(model, write_classes):
@@ -355,6 +367,61 @@ def test_a_few_images_are_held_out(images, available, held_out):
     assert Share(images).held_out_of(available) == held_out
 
 
+def test_a_new_model_is_trained_by_nrd_and_goes_on_by_it(model, write_classes):
+    _learn(model, write_classes("first", {"a": 0, "b": 1}))
+    call = _call(model, write_classes("second", {"c": 2, "d": 3}), overrides={"method.turned": 0.5})
+    assert (call.options.method, call.config.method.name) == ("nrd", "nrd")
+    said = dict(intention(call))
+    assert (said["with"], said["method"]) == ("18 exemplars of earlier classes", "nrd (--method)")
+    assert said["a step"].startswith(f"{call.config.training_shape.images} images and as many exemplars")
+
+
+@pytest.mark.parametrize(
+    ("backbone", "method"),
+    [
+        ("conv4", "nrd"),
+        ("resnet12", "nrd"),
+        ("efficientnet_lite", "erd"),
+        ("hub", "erd"),
+        ("package.module:Net", "erd"),
+    ],
+)
+def test_encoders_that_may_have_been_trained_before_are_trained_on_by_erd(backbone, method):
+    options = LearnOptions(overrides={"backbone.name": backbone})
+    assert options.with_method_of(None).method == method
+    assert LearnOptions(method="nrd", overrides=options.overrides).with_method_of(None).method == "nrd"
+
+
+def test_upright_images_alone_are_learned_where_nothing_else_is_asked_for(model, write_classes):
+    """A letter that is turned may be another letter."""
+    images = write_classes("first", {"a": 0, "b": 1})
+    turned = [_call(model, images, overrides=given).config.method.turned for given in ({}, {"method.turned": 0.5})]  # type: ignore[attr-defined]
+    assert turned == [0, 0.5]
+
+
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("second", [{"c": 2}, {"c": 2, "d": 3}])
+def test_two_images_of_a_class_and_two_exemplars_are_enough(model, write_classes, second, count):
+    state = _learn(model, write_classes("first", {"a": 0, "b": 1}, count=count), keep=2)
+    assert _kept(state) == dict.fromkeys("ab", (2, 0))
+    state = _learn(model, write_classes("second", second, count=count))
+    assert _kept(state) == dict.fromkeys(["a", "b", *second], (2, 0))
+
+
+def test_turned_classes_of_one_call_bind_no_other(model, write_classes):
+    """The classifier of a session is none of the model's weights: it begins at the class means in every call."""
+    _learn(model, write_classes("first", {"a": 0, "b": 1}), overrides={"method.turned": 0.5})
+    weights = _learn(model, write_classes("second", {"c": 2, "d": 3})).weights
+    assert all(name.startswith("learner.") for name in weights)
+    assert _learn(model, write_classes("third", {"e": 4}), overrides={"method.turned": 1}).record.sessions == 3
+
+
+def test_the_same_call_gives_the_same_weights(write_classes, tmp_path):
+    images = write_classes("first", {"a": 0, "b": 1}), write_classes("second", {"c": 2})
+    made = [[_learn(tmp_path / name, folder) for folder in images][-1] for name in ("one", "other")]
+    assert weights_digest(made[0].weights) == weights_digest(made[1].weights)
+
+
 @pytest.mark.parametrize("second", [{"c": 2}, {"c": 2, "d": 3}])
 def test_a_model_that_compares_by_direction_stays_so(model, write_classes, second):
     _learn(model, write_classes("first", {"a": 0, "b": 1}), method="nrd")
@@ -372,5 +439,7 @@ def test_a_model_that_compares_by_direction_stays_so(model, write_classes, secon
 
 def test_a_model_that_compares_points_stays_so(model, write_classes):
     _learn(model, write_classes("first", {"a": 0, "b": 1}), method="erd")
+    state = _learn(model, write_classes("more", {"e": 4}), overrides={"method.lambda_m": 0.1, "train.lr": 0.01})
+    assert (state.config.method.name, state.config.normalised) == ("erd", False)
     with pytest.raises(InputError, match=r"made with erd.*as points"):
         _call(model, write_classes("second", {"c": 2, "d": 3}), method="nrd")
