@@ -21,6 +21,7 @@ constexpr int DEAD = 4;             // instead of the place of a maximum that Re
 typedef float Floats __attribute__((vector_size(LANES * sizeof(float))));
 typedef int32_t Ints __attribute__((vector_size(LANES * sizeof(int32_t))));
 typedef double Doubles __attribute__((vector_size(64)));
+typedef float Eight __attribute__((vector_size(32)));  // as many as there are doubles in a vector
 
 template <class Vector, class Number>
 inline Vector load(const Number* from) {
@@ -33,6 +34,8 @@ template <class Vector, class Number>
 inline void store(Number* to, Vector v) {
     std::memcpy(to, &v, sizeof v);
 }
+
+inline Doubles widened(const float* eight) { return __builtin_convertvector(load<Eight>(eight), Doubles); }
 
 inline void store_narrowed(uint8_t* to, Ints v) {
     int32_t numbers[LANES];
