@@ -64,35 +64,34 @@ void convolve(const float* padded, Sizes s, const float* weights, const float* s
         }
 }
 
-// What the gradient of the pooled map contributes to that of the weights [27][O] and of the shift [O]. One row of the
-// patch at a time, so that all its sums stay in registers.
+constexpr int SIDE = 4, WINDOW = 3 * SIDE * SIDE;  // pixels that the four numbers of a pooled one see, [colour][row][column]
+
+void cut(const float* padded, Sizes s, float* windows) {
+    for (int64_t y = 0; y < s.height / 2; ++y)
+        for (int64_t x = 0; x < s.width / 2; ++x, windows += WINDOW)
+            for (int row = 0; row < SIDE; ++row)
+                for (int i = 0; i < 3 * SIDE; ++i)
+                    windows[(i % 3 * SIDE + row) * SIDE + i / 3] = padded[(2 * y + row) * s.stride() + 6 * x + i];
+}
+
+// What the gradient of the pooled map contributes to that of the weights [27][O] and of the shift [O]. Of each window the
+// channels pick the patches that their maxima come from. One row of the patch at a time, so that all its sums stay in
+// registers.
 template <int N>
-void gather(const float* padded, Sizes s, const float* gradient, const int32_t* places, float* out) {
+void gather(const float* windows, Sizes s, const float* gradient, const uint8_t* places, float* out) {
     for (int row = 0; row < 3; ++row) {
         Floats taps[ROW][N] = {}, total[N] = {};
-        for (int64_t y = 0, pixel = 0; y < s.height / 2; ++y)
-            for (int64_t x = 0; x < s.width / 2; ++x, pixel += s.channels) {
-                const float* upper = padded + (2 * y + row) * s.stride() + 6 * x;
-                Floats at[4][N];
-#pragma GCC unroll 4
-                for (int n = 0; n < N; ++n) {
-                    const Floats whole = load<Floats>(gradient + pixel + n * LANES);
-                    const Ints place = load<Ints>(places + pixel + n * LANES);
-                    total[n] += place == DEAD ? Floats{} : whole;
-#pragma GCC unroll 4
-                    for (int i = 0; i < 4; ++i) at[i][n] = place == i ? whole : Floats{};
-                }
+        const float* window = windows + row * SIDE;
+        for (int64_t pixel = 0; pixel < s.pooled(); pixel += s.channels, window += WINDOW)
 #pragma GCC unroll 2
-                for (int i = 0; i < 4; i += 2) {
-                    const float* numbers = upper + i / 2 * s.stride();
-#pragma GCC unroll 12
-                    for (int k = 0; k < ROW + 3; ++k)
-#pragma GCC unroll 4
-                        for (int n = 0; n < N; ++n) {
-                            if (k < ROW) taps[k][n] += at[i][n] * numbers[k];
-                            if (k >= 3) taps[k - 3][n] += at[i + 1][n] * numbers[k];
-                        }
-                }
+            for (int n = 0; n < N; ++n) {
+                const Ints place = load_widened(places + pixel + n * LANES);
+                const Floats whole = load<Floats>(gradient + pixel + n * LANES);
+                const Floats g = place == DEAD ? Floats{} : whole;
+                const Ints first = place + (place & 2);  // 0 and 1, then 4 and 5 in the row below
+                total[n] += g;
+#pragma GCC unroll 9
+                for (int k = 0; k < ROW; ++k) taps[k][n] += g * picked(window + k % 3 * SIDE * SIDE, first + k / 3);
             }
         for (int n = 0; n < N; ++n) {
             for (int k = 0; k < ROW; ++k) store(out + (row * ROW + k) * s.channels + n * LANES, taps[k][n]);
@@ -168,13 +167,13 @@ void conv_pool_relu_backward(const float* images, int64_t count, int64_t height,
 #pragma omp parallel num_threads(threads)
     {
         Padded padded(s);
-        std::vector<int32_t> wide(s.pooled());
+        std::vector<float> windows((height / 2) * (width / 2) * WINDOW + LANES);
 #pragma omp for schedule(static)
         for (int64_t i = 0; i < count; ++i) {
-            const float* image = padded.fill(images + i * height * width * 3);
-            for (int64_t j = 0; j < s.pooled(); ++j) wide[j] = places[i * s.pooled() + j];
+            cut(padded.fill(images + i * height * width * 3), s, windows.data());
             for_blocks<2, 1>(channels, [&](auto n, int64_t c) {
-                gather<n>(image, s, gradient + i * s.pooled() + c, &wide[c], &parts[i * size + c]);
+                const int64_t at = i * s.pooled() + c;
+                gather<n>(windows.data(), s, gradient + at, places + at, &parts[i * size + c]);
             });
         }
     }

@@ -269,7 +269,7 @@ void winograd_weights(const float* maps, int64_t count, int64_t height, int64_t 
 #pragma omp for schedule(static)
         for (int64_t i = 0; i < size; i += 8) {
             Doubles sum = {};
-            for (int64_t part = 0; part < parts; ++part) sum += widened(sums + part * size + i);
+            for (int64_t part = 0; part < parts; ++part) sum += load_widened(sums + part * size + i);
             store(sums + i, __builtin_convertvector(sum, Eight));
         }
         for_weights(inputs, outputs, [&](int64_t i, int64_t o, int64_t place, int64_t stride) {
