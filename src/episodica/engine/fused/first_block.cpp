@@ -102,38 +102,46 @@ void gather(const float* windows, Sizes s, const float* gradient, const uint8_t*
 
 constexpr int PATCH = 32, LANES_OF_DOUBLES = 8;  // a patch, a one, and zeros up to whole vectors
 
-// Rows FIRST .. FIRST + COUNT of the sum of all outer products of a patch with itself, up to the diagonal.
+// Rows FIRST .. FIRST + COUNT of the sum of the outer products of each patch's first row with all of it.
 template <int FIRST, int COUNT>
 void multiply(const double* patches, int64_t n, double* out) {
-    constexpr int COLUMNS = (FIRST + COUNT + LANES_OF_DOUBLES - 1) / LANES_OF_DOUBLES;
+    constexpr int COLUMNS = PATCH / LANES_OF_DOUBLES;
     Doubles sums[COUNT][COLUMNS] = {};
     for (int64_t i = 0; i < n; ++i, patches += PATCH) {
         Doubles columns[COLUMNS];
 #pragma GCC unroll 4
         for (int c = 0; c < COLUMNS; ++c) columns[c] = load<Doubles>(patches + c * LANES_OF_DOUBLES);
-#pragma GCC unroll 8
+#pragma GCC unroll 5
         for (int r = 0; r < COUNT; ++r)
 #pragma GCC unroll 4
             for (int c = 0; c < COLUMNS; ++c) sums[r][c] += columns[c] * patches[FIRST + r];
     }
     for (int r = 0; r < COUNT; ++r)
-        for (int c = 0; c < COLUMNS; ++c) {
-            double* to = out + (FIRST + r) * PATCH + c * LANES_OF_DOUBLES;
-            store(to, load<Doubles>(to) + sums[r][c]);
-        }
+        for (int c = 0; c < COLUMNS; ++c) store(out + (FIRST + r) * PATCH + c * LANES_OF_DOUBLES, sums[r][c]);
 }
 
+// The products of a row of pixels with itself and the two below belong to patches that have it as their first, second or
+// third row. They are computed once, and added to the sums of all of these that there are.
 void add_moments(const float* padded, Sizes s, double* patches, double* out) {
-    for (int64_t y = 0; y < s.height; ++y) {
-        for (int64_t x = 0; x < s.width; ++x)
-            for (int row = 0; row < 3; ++row)
-                for (int k = 0; k < ROW; ++k)
-                    patches[x * PATCH + row * ROW + k] = padded[(y + row) * s.stride() + 3 * x + k];
-        multiply<0, 8>(patches, s.width, out);
-        multiply<8, 8>(patches, s.width, out);
-        multiply<16, 8>(patches, s.width, out);
-        multiply<24, 4>(patches, s.width, out);
+    double products[ROW * PATCH], sums[3][ROW * PATCH] = {};
+    for (int64_t y = 0; y < s.height + 2; ++y) {
+        for (int row = 0; row < 3; ++row)
+            for (int64_t x = 0; x < s.width; ++x)
+                for (int k = 0; k < ROW; ++k)  // below the border there is nothing, and no patch that asks for it
+                    patches[x * PATCH + row * ROW + k] = y + row < s.height + 2 ? padded[(y + row) * s.stride() + 3 * x + k] : 0;
+        multiply<0, 5>(patches, s.width, products);
+        multiply<5, 4>(patches, s.width, products);
+        for (int row = 0; row < 3; ++row)
+            if (y >= row && y < s.height + row)
+                for (int i = 0; i < ROW * PATCH; ++i) sums[row][i] += products[i];
     }
+    for (int row = 0; row < 3; ++row)
+        for (int k = 0; k < ROW; ++k) {
+            const double* found = sums[row] + k * PATCH;
+            for (int i = row * ROW; i < TAPS; ++i) out[i * PATCH + row * ROW + k] = found[i - row * ROW];
+            out[TAPS * PATCH + row * ROW + k] = found[TAPS];
+        }
+    out[TAPS * PATCH + TAPS] = static_cast<double>(s.height * s.width);
 }
 
 }  // namespace
