@@ -125,10 +125,12 @@ void multiply(const double* patches, int64_t n, double* out) {
 void add_moments(const float* padded, Sizes s, double* patches, double* out) {
     double products[ROW * PATCH], sums[3][ROW * PATCH] = {};
     for (int64_t y = 0; y < s.height + 2; ++y) {
-        for (int row = 0; row < 3; ++row)
+        for (int row = 0; row < 3; ++row) {
+            const bool inside = y + row < s.height + 2;  // no patch asks for what lies below the border
+            const float* pixels = padded + (y + row) * s.stride();
             for (int64_t x = 0; x < s.width; ++x)
-                for (int k = 0; k < ROW; ++k)  // below the border there is nothing, and no patch that asks for it
-                    patches[x * PATCH + row * ROW + k] = y + row < s.height + 2 ? padded[(y + row) * s.stride() + 3 * x + k] : 0;
+                for (int k = 0; k < ROW; ++k) patches[x * PATCH + row * ROW + k] = inside ? pixels[3 * x + k] : 0;
+        }
         multiply<0, 5>(patches, s.width, products);
         multiply<5, 4>(patches, s.width, products);
         for (int row = 0; row < 3; ++row)
