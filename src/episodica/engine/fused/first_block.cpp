@@ -64,35 +64,34 @@ void convolve(const float* padded, Sizes s, const float* weights, const float* s
         }
 }
 
-// What the gradient of the pooled map contributes to that of the weights [27][O] and of the shift [O]. One row of the
-// patch at a time, so that all its sums stay in registers.
+constexpr int SIDE = 4, WINDOW = 3 * SIDE * SIDE;  // pixels that the four numbers of a pooled one see, [colour][row][column]
+
+void cut(const float* padded, Sizes s, float* windows) {
+    for (int64_t y = 0; y < s.height / 2; ++y)
+        for (int64_t x = 0; x < s.width / 2; ++x, windows += WINDOW)
+            for (int row = 0; row < SIDE; ++row)
+                for (int i = 0; i < 3 * SIDE; ++i)
+                    windows[(i % 3 * SIDE + row) * SIDE + i / 3] = padded[(2 * y + row) * s.stride() + 6 * x + i];
+}
+
+// What the gradient of the pooled map contributes to that of the weights [27][O] and of the shift [O]. Of each window the
+// channels pick the patches that their maxima come from. One row of the patch at a time, so that all its sums stay in
+// registers.
 template <int N>
-void gather(const float* padded, Sizes s, const float* gradient, const int32_t* places, float* out) {
+void gather(const float* windows, Sizes s, const float* gradient, const uint8_t* places, float* out) {
     for (int row = 0; row < 3; ++row) {
         Floats taps[ROW][N] = {}, total[N] = {};
-        for (int64_t y = 0, pixel = 0; y < s.height / 2; ++y)
-            for (int64_t x = 0; x < s.width / 2; ++x, pixel += s.channels) {
-                const float* upper = padded + (2 * y + row) * s.stride() + 6 * x;
-                Floats at[4][N];
-#pragma GCC unroll 4
-                for (int n = 0; n < N; ++n) {
-                    const Floats whole = load<Floats>(gradient + pixel + n * LANES);
-                    const Ints place = load<Ints>(places + pixel + n * LANES);
-                    total[n] += place == DEAD ? Floats{} : whole;
-#pragma GCC unroll 4
-                    for (int i = 0; i < 4; ++i) at[i][n] = place == i ? whole : Floats{};
-                }
+        const float* window = windows + row * SIDE;
+        for (int64_t pixel = 0; pixel < s.pooled(); pixel += s.channels, window += WINDOW)
 #pragma GCC unroll 2
-                for (int i = 0; i < 4; i += 2) {
-                    const float* numbers = upper + i / 2 * s.stride();
-#pragma GCC unroll 12
-                    for (int k = 0; k < ROW + 3; ++k)
-#pragma GCC unroll 4
-                        for (int n = 0; n < N; ++n) {
-                            if (k < ROW) taps[k][n] += at[i][n] * numbers[k];
-                            if (k >= 3) taps[k - 3][n] += at[i + 1][n] * numbers[k];
-                        }
-                }
+            for (int n = 0; n < N; ++n) {
+                const Ints place = load_widened(places + pixel + n * LANES);
+                const Floats whole = load<Floats>(gradient + pixel + n * LANES);
+                const Floats g = place == DEAD ? Floats{} : whole;
+                const Ints first = place + (place & 2);  // 0 and 1, then 4 and 5 in the row below
+                total[n] += g;
+#pragma GCC unroll 9
+                for (int k = 0; k < ROW; ++k) taps[k][n] += g * picked(window + k % 3 * SIDE * SIDE, first + k / 3);
             }
         for (int n = 0; n < N; ++n) {
             for (int k = 0; k < ROW; ++k) store(out + (row * ROW + k) * s.channels + n * LANES, taps[k][n]);
@@ -103,38 +102,48 @@ void gather(const float* padded, Sizes s, const float* gradient, const int32_t* 
 
 constexpr int PATCH = 32, LANES_OF_DOUBLES = 8;  // a patch, a one, and zeros up to whole vectors
 
-// Rows FIRST .. FIRST + COUNT of the sum of all outer products of a patch with itself, up to the diagonal.
+// Rows FIRST .. FIRST + COUNT of the sum of the outer products of each patch's first row with all of it.
 template <int FIRST, int COUNT>
 void multiply(const double* patches, int64_t n, double* out) {
-    constexpr int COLUMNS = (FIRST + COUNT + LANES_OF_DOUBLES - 1) / LANES_OF_DOUBLES;
+    constexpr int COLUMNS = PATCH / LANES_OF_DOUBLES;
     Doubles sums[COUNT][COLUMNS] = {};
     for (int64_t i = 0; i < n; ++i, patches += PATCH) {
         Doubles columns[COLUMNS];
 #pragma GCC unroll 4
         for (int c = 0; c < COLUMNS; ++c) columns[c] = load<Doubles>(patches + c * LANES_OF_DOUBLES);
-#pragma GCC unroll 8
+#pragma GCC unroll 5
         for (int r = 0; r < COUNT; ++r)
 #pragma GCC unroll 4
             for (int c = 0; c < COLUMNS; ++c) sums[r][c] += columns[c] * patches[FIRST + r];
     }
     for (int r = 0; r < COUNT; ++r)
-        for (int c = 0; c < COLUMNS; ++c) {
-            double* to = out + (FIRST + r) * PATCH + c * LANES_OF_DOUBLES;
-            store(to, load<Doubles>(to) + sums[r][c]);
-        }
+        for (int c = 0; c < COLUMNS; ++c) store(out + (FIRST + r) * PATCH + c * LANES_OF_DOUBLES, sums[r][c]);
 }
 
+// The products of a row of pixels with itself and the two below belong to patches that have it as their first, second or
+// third row. They are computed once, and added to the sums of all of these that there are.
 void add_moments(const float* padded, Sizes s, double* patches, double* out) {
-    for (int64_t y = 0; y < s.height; ++y) {
-        for (int64_t x = 0; x < s.width; ++x)
-            for (int row = 0; row < 3; ++row)
-                for (int k = 0; k < ROW; ++k)
-                    patches[x * PATCH + row * ROW + k] = padded[(y + row) * s.stride() + 3 * x + k];
-        multiply<0, 8>(patches, s.width, out);
-        multiply<8, 8>(patches, s.width, out);
-        multiply<16, 8>(patches, s.width, out);
-        multiply<24, 4>(patches, s.width, out);
+    double products[ROW * PATCH], sums[3][ROW * PATCH] = {};
+    for (int64_t y = 0; y < s.height + 2; ++y) {
+        for (int row = 0; row < 3; ++row) {
+            const bool inside = y + row < s.height + 2;  // no patch asks for what lies below the border
+            const float* pixels = padded + (y + row) * s.stride();
+            for (int64_t x = 0; x < s.width; ++x)
+                for (int k = 0; k < ROW; ++k) patches[x * PATCH + row * ROW + k] = inside ? pixels[3 * x + k] : 0;
+        }
+        multiply<0, 5>(patches, s.width, products);
+        multiply<5, 4>(patches, s.width, products);
+        for (int row = 0; row < 3; ++row)
+            if (y >= row && y < s.height + row)
+                for (int i = 0; i < ROW * PATCH; ++i) sums[row][i] += products[i];
     }
+    for (int row = 0; row < 3; ++row)
+        for (int k = 0; k < ROW; ++k) {
+            const double* found = sums[row] + k * PATCH;
+            for (int i = row * ROW; i < TAPS; ++i) out[i * PATCH + row * ROW + k] = found[i - row * ROW];
+            out[TAPS * PATCH + row * ROW + k] = found[TAPS];
+        }
+    out[TAPS * PATCH + TAPS] = static_cast<double>(s.height * s.width);
 }
 
 }  // namespace
@@ -168,13 +177,13 @@ void conv_pool_relu_backward(const float* images, int64_t count, int64_t height,
 #pragma omp parallel num_threads(threads)
     {
         Padded padded(s);
-        std::vector<int32_t> wide(s.pooled());
+        std::vector<float> windows((height / 2) * (width / 2) * WINDOW + LANES);
 #pragma omp for schedule(static)
         for (int64_t i = 0; i < count; ++i) {
-            const float* image = padded.fill(images + i * height * width * 3);
-            for (int64_t j = 0; j < s.pooled(); ++j) wide[j] = places[i * s.pooled() + j];
+            cut(padded.fill(images + i * height * width * 3), s, windows.data());
             for_blocks<2, 1>(channels, [&](auto n, int64_t c) {
-                gather<n>(image, s, gradient + i * s.pooled() + c, &wide[c], &parts[i * size + c]);
+                const int64_t at = i * s.pooled() + c;
+                gather<n>(windows.data(), s, gradient + at, places + at, &parts[i * size + c]);
             });
         }
     }

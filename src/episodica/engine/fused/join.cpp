@@ -30,16 +30,16 @@ void join_pool(const float* a, const float* b, Sizes s, const float* scale_a, co
 }
 
 // The gradient of a maximum before the leaky ReLU, and its place.
-inline Arrival arriving(const float* gradient, const int32_t* place, float slope) {
+inline Arrival arriving(const float* gradient, const uint8_t* place, float slope) {
     const Floats g = load<Floats>(gradient);
-    const Ints found = load<Ints>(place);
+    const Ints found = load_widened(place);
     return {found >= BELOW ? slope * g : g, found & (BELOW - 1)};
 }
 
 // Sums over one map of that gradient and of its products with the deviations of where it goes from the means.
 template <int N>
 void sum(const float* a, const float* b, Sizes s, const float* mean_a, const float* mean_b, float slope,
-         const float* gradient, const int32_t* places, float* out) {
+         const float* gradient, const uint8_t* places, float* out) {
     Floats plain[N] = {}, product_a[N] = {}, product_b[N] = {};
     for_windows(s, [&](const int64_t (&pixels)[4], int64_t pooled) {
         for (int n = 0; n < N; ++n) {
@@ -71,13 +71,11 @@ void join(const float* a, int64_t count, int64_t height, int64_t width, int64_t 
           const float* scale_a, const float* scale_b, const float* shift, float slope, float* out, uint8_t* places,
           int threads) {
     const Sizes s{height, width, channels};
-#pragma omp parallel for num_threads(threads) schedule(static)
-    for (int64_t i = 0; i < count; ++i)
-        for_blocks(channels, [&](auto n, int64_t c) {
-            const int64_t at = i * s.full() + c, to = i * s.pooled() + c;
-            uint8_t* place = places ? places + to : nullptr;
-            join_pool<n>(a + at, b + at, s, scale_a + c, scale_b + c, shift + c, slope, out + to, place);
-        });
+    for_maps(count, s, threads, [&](auto n, int64_t i, int64_t c) {
+        const int64_t at = i * s.full() + c, to = i * s.pooled() + c;
+        uint8_t* place = places ? places + to : nullptr;
+        join_pool<n>(a + at, b + at, s, scale_a + c, scale_b + c, shift + c, slope, out + to, place);
+    });
 }
 
 // `out` [3][O]: sums over all maps of the gradient before the leaky ReLU and of its products with the deviations from the
@@ -87,10 +85,10 @@ void join_sums(const float* a, int64_t count, int64_t height, int64_t width, int
                double* out, int threads) {
     const Sizes s{height, width, channels};
     std::vector<float> parts(count * 3 * channels);
-    for_pooled_maps(count, s, places, threads, [&](auto n, int64_t i, int64_t c, const int32_t* place) {
-        const int64_t at = i * s.full() + c;
-        const float* g = gradient + i * s.pooled() + c;
-        sum<n>(a + at, b + at, s, mean_a + c, mean_b + c, slope, g, place, &parts[i * 3 * channels + c]);
+    for_maps(count, s, threads, [&](auto n, int64_t i, int64_t c) {
+        const int64_t full = i * s.full() + c, at = i * s.pooled() + c;
+        const float *g = gradient + at, *of_a = a + full, *of_b = b + full;
+        sum<n>(of_a, of_b, s, mean_a + c, mean_b + c, slope, g, places + at, &parts[i * 3 * channels + c]);
     });
     add_up(parts, 3 * channels, out);
 }
@@ -100,9 +98,9 @@ void join_backward(const float* maps, int64_t count, int64_t height, int64_t wid
                    const float* scale, const float* tilt, const float* level, float slope, const float* gradient,
                    const uint8_t* places, float* out, int threads) {
     const Sizes s{height, width, channels};
-    for_pooled_maps(count, s, places, threads, [&](auto n, int64_t i, int64_t c, const int32_t* place) {
-        const float* g = gradient + i * s.pooled() + c;
-        const auto arrival = [&](int64_t p) { return arriving(g + p, place + p, slope); };
+    for_maps(count, s, threads, [&](auto n, int64_t i, int64_t c) {
+        const int64_t at = i * s.pooled() + c;
+        const auto arrival = [&](int64_t p) { return arriving(gradient + at + p, places + at + p, slope); };
         spread<n>(maps + i * s.full() + c, s, scale + c, tilt + c, level + c, arrival, out + i * s.full() + c);
     });
 }

@@ -46,11 +46,11 @@ void pool(const float* map, Sizes s, const float* scale, const float* shift, flo
 
 // Sums over one map of the gradient and of its product with the deviation of where it goes from the mean.
 template <int N>
-void sum(const float* map, Sizes s, const float* mean, const float* gradient, const int32_t* places, float* out) {
+void sum(const float* map, Sizes s, const float* mean, const float* gradient, const uint8_t* places, float* out) {
     Floats plain[N] = {}, product[N] = {};
     for_windows(s, [&](const int64_t (&pixels)[4], int64_t pooled) {
         for (int n = 0; n < N; ++n) {
-            const Ints place = load<Ints>(places + pooled + n * LANES);
+            const Ints place = load_widened(places + pooled + n * LANES);
             const Floats g = place == DEAD ? Floats{} : load<Floats>(gradient + pooled + n * LANES);
             Floats value = load<Floats>(map + pixels[0] + n * LANES);
             for (int i = 1; i < 4; ++i) value = place == i ? load<Floats>(map + pixels[i] + n * LANES) : value;
@@ -73,12 +73,10 @@ void channel_moments(const float* maps, int64_t count, int64_t height, int64_t w
                      int threads) {
     const Sizes s{height, width, channels};
     std::vector<double> parts(count * 2 * channels);
-#pragma omp parallel for num_threads(threads) schedule(static)
-    for (int64_t i = 0; i < count; ++i)
-        for_blocks(channels, [&](auto n, int64_t c) {
-            double* mean = &parts[i * 2 * channels + c];
-            moments<n>(maps + i * s.full() + c, s, mean, mean + channels);
-        });
+    for_maps(count, s, threads, [&](auto n, int64_t i, int64_t c) {
+        double* mean = &parts[i * 2 * channels + c];
+        moments<n>(maps + i * s.full() + c, s, mean, mean + channels);
+    });
     add_up(parts, 2 * channels, out);
     for (int64_t c = 0; c < channels; ++c) {
         const double mean = out[c] / count;
@@ -96,12 +94,10 @@ void channel_moments(const float* maps, int64_t count, int64_t height, int64_t w
 void norm_pool_relu(const float* maps, int64_t count, int64_t height, int64_t width, int64_t channels,
                     const float* scale, const float* shift, float* out, uint8_t* places, int threads) {
     const Sizes s{height, width, channels};
-#pragma omp parallel for num_threads(threads) schedule(static)
-    for (int64_t i = 0; i < count; ++i)
-        for_blocks(channels, [&](auto n, int64_t c) {
-            uint8_t* at = places ? places + i * s.pooled() + c : nullptr;
-            pool<n>(maps + i * s.full() + c, s, scale + c, shift + c, out + i * s.pooled() + c, at);
-        });
+    for_maps(count, s, threads, [&](auto n, int64_t i, int64_t c) {
+        uint8_t* at = places ? places + i * s.pooled() + c : nullptr;
+        pool<n>(maps + i * s.full() + c, s, scale + c, shift + c, out + i * s.pooled() + c, at);
+    });
 }
 
 // `out` [2][O]: sums over all maps of the gradient and of its product with the deviation of where it goes from the mean.
@@ -109,9 +105,9 @@ void norm_pool_relu_sums(const float* maps, int64_t count, int64_t height, int64
                          const float* mean, const float* gradient, const uint8_t* places, double* out, int threads) {
     const Sizes s{height, width, channels};
     std::vector<float> parts(count * 2 * channels);
-    for_pooled_maps(count, s, places, threads, [&](auto n, int64_t i, int64_t c, const int32_t* at) {
-        const float* g = gradient + i * s.pooled() + c;
-        sum<n>(maps + i * s.full() + c, s, mean + c, g, at, &parts[i * 2 * channels + c]);
+    for_maps(count, s, threads, [&](auto n, int64_t i, int64_t c) {
+        const int64_t at = i * s.pooled() + c;
+        sum<n>(maps + i * s.full() + c, s, mean + c, gradient + at, places + at, &parts[i * 2 * channels + c]);
     });
     add_up(parts, 2 * channels, out);
 }
@@ -120,9 +116,10 @@ void norm_pool_relu_backward(const float* maps, int64_t count, int64_t height, i
                              const float* scale, const float* tilt, const float* level, const float* gradient,
                              const uint8_t* places, float* out, int threads) {
     const Sizes s{height, width, channels};
-    for_pooled_maps(count, s, places, threads, [&](auto n, int64_t i, int64_t c, const int32_t* at) {
+    for_maps(count, s, threads, [&](auto n, int64_t i, int64_t c) {
         const auto arrival = [&](int64_t p) {
-            return Arrival{load<Floats>(gradient + i * s.pooled() + c + p), load<Ints>(at + p)};
+            const int64_t at = i * s.pooled() + c + p;
+            return Arrival{load<Floats>(gradient + at), load_widened(places + at)};
         };
         spread<n>(maps + i * s.full() + c, s, scale + c, tilt + c, level + c, arrival, out + i * s.full() + c);
     });

@@ -57,18 +57,11 @@ void spread(const float* map, Sizes s, const float* scale, const float* tilt, co
         for (int64_t y = 0; y < s.height - s.height % 2; ++y) outside(s.at(y, s.width - 1));
 }
 
-// Calls `f(N, i, c, places)` for blocks of N vectors of channels of every map, with the places as vectors read them.
+// Calls `f(N, i, c)` for blocks of N vectors of channels of every map.
 template <class Function>
-void for_pooled_maps(int64_t count, const Sizes& s, const uint8_t* places, int threads, Function f) {
-#pragma omp parallel num_threads(threads)
-    {
-        std::vector<int32_t> wide(s.pooled());
-#pragma omp for schedule(static)
-        for (int64_t i = 0; i < count; ++i) {
-            for (int64_t j = 0; j < s.pooled(); ++j) wide[j] = places[i * s.pooled() + j];
-            for_blocks(s.channels, [&](auto n, int64_t c) { f(n, i, c, &wide[c]); });
-        }
-    }
+void for_maps(int64_t count, const Sizes& s, int threads, Function f) {
+#pragma omp parallel for num_threads(threads) schedule(static)
+    for (int64_t i = 0; i < count; ++i) for_blocks(s.channels, [&](auto n, int64_t c) { f(n, i, c); });
 }
 
 }  // namespace

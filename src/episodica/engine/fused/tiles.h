@@ -60,6 +60,31 @@ struct Range {
     int64_t from, count;
 };
 
+// Asks for what tiles read or write of maps before it is their turn: some lines of the cache at a time, beside arithmetic
+// that needs none of them. Otherwise every group of tiles would begin and end by waiting for memory.
+template <class Number>
+class Ahead {
+public:
+    Ahead(const Maps<Number>& maps, const Sizes& tiled, int64_t rows) : maps(maps), tiled(tiled), rows(rows) {}
+    void need(int64_t from, int64_t end) {
+        next = std::max(next, at(from));
+        last = at(end);
+    }
+    void ask(int lines) {
+        for (; lines && next < last; --lines, next += LINE) __builtin_prefetch(maps.first + next, !std::is_const_v<Number>);
+    }
+
+private:
+    static constexpr int LINE = 16;  // floats
+    Maps<Number> maps;
+    Sizes tiled;
+    int64_t rows, next = 0, last = 0;  // rows of pixels in one of tiles; floats from the first one on
+    int64_t at(int64_t number) const {
+        const Tile tile(tiled, std::min(number, tiled.tiles()));
+        return maps.at(tile.image, tile.y / DOWN * rows, 0) - maps.first;
+    }
+};
+
 alignas(64) constexpr float ZEROS[CHUNK] = {};
 
 // `out` [place][tile][channel]: the pixels of each tile, with this border around it, as the products see them.

@@ -6,6 +6,10 @@
 #include <type_traits>
 #include <vector>
 
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 namespace {
 
 #if defined(__AVX512F__)
@@ -21,6 +25,7 @@ constexpr int DEAD = 4;             // instead of the place of a maximum that Re
 typedef float Floats __attribute__((vector_size(LANES * sizeof(float))));
 typedef int32_t Ints __attribute__((vector_size(LANES * sizeof(int32_t))));
 typedef double Doubles __attribute__((vector_size(64)));
+typedef float Eight __attribute__((vector_size(32)));  // as many as there are doubles in a vector
 
 template <class Vector, class Number>
 inline Vector load(const Number* from) {
@@ -32,6 +37,27 @@ inline Vector load(const Number* from) {
 template <class Vector, class Number>
 inline void store(Number* to, Vector v) {
     std::memcpy(to, &v, sizeof v);
+}
+
+inline Ints load_widened(const uint8_t* from) {
+    int32_t numbers[LANES];
+    for (int i = 0; i < LANES; ++i) numbers[i] = from[i];
+    return load<Ints>(numbers);
+}
+
+inline Doubles load_widened(const float* eight) { return __builtin_convertvector(load<Eight>(eight), Doubles); }
+
+// from[place] for each of the places, which are less than 8; what lies behind may be read too.
+inline Floats picked(const float* from, Ints places) {
+#if defined(__AVX512F__)
+    return _mm512_permutexvar_ps(reinterpret_cast<__m512i>(places), load<Floats>(from));
+#elif defined(__AVX2__)
+    return _mm256_permutevar8x32_ps(load<Floats>(from), reinterpret_cast<__m256i>(places));
+#else
+    Floats found;
+    for (int i = 0; i < LANES; ++i) found[i] = from[places[i]];
+    return found;
+#endif
 }
 
 inline void store_narrowed(uint8_t* to, Ints v) {

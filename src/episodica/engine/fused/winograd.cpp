@@ -129,10 +129,12 @@ private:
     Buffer buffer;
 };
 
-// Calls `f(tile, channel, outputs)` for all tiles and vectors of channels.
+// Calls `f(tile, channel, outputs)` for all tiles and vectors of channels, which writes to `to` in their order.
 template <class Function>
-void convolve(const float* maps, const Sizes& s, int64_t inputs, const Weights<const float>& weights, int64_t outputs,
-              int threads, Function f) {
+void convolve(const Maps<const float>& maps, const Weights<const float>& weights, const Maps<float>& to, int threads,
+              Function f) {
+    const Sizes& s = maps.sizes;
+    const int64_t inputs = maps.channels, outputs = to.channels;
     Buffer u_buffer(PLACES * inputs * outputs);
     float* u = u_buffer.data();
     const int64_t groups = outputs > CHUNK ? 1 + PLACES * inputs * outputs / HELD : 1;
@@ -141,7 +143,9 @@ void convolve(const float* maps, const Sizes& s, int64_t inputs, const Weights<c
         for_weights(inputs, outputs, [&](int64_t i, int64_t o, int64_t place, int64_t stride) {
             see_weights(weights, i, o, u + place, stride);
         });
-        Seen seen({maps, s, inputs}, groups);
+        Seen seen(maps, groups);
+        Ahead<const float> read(maps, s, DOWN);
+        Ahead<float> written(to, s, to.sizes.height < s.height ? 1 : DOWN);
         Buffer product_buffer(PLACES * STRIDE);
         float* products = product_buffer.data();
 #pragma omp for schedule(static) collapse(2)
@@ -149,6 +153,8 @@ void convolve(const float* maps, const Sizes& s, int64_t inputs, const Weights<c
             for (int64_t o = 0; o < outputs; o += CHUNK) {
                 const int64_t wide = chunk(outputs, o), end = std::min(s.tiles(), first + groups * TILES);
                 seen.look(first, end);
+                read.need(end + s.across(), end + groups * TILES + s.across());  // a row more: tiles see their borders
+                written.need(first, end + s.across());
                 for (int64_t from = first; from < end; from += TILES) {
                     const Range tiles{from, std::min<int64_t>(TILES, end - from)};
                     for (int64_t i = 0; i < inputs; i += CHUNK) {
@@ -159,8 +165,10 @@ void convolve(const float* maps, const Sizes& s, int64_t inputs, const Weights<c
                                 for_blocks(wide, [&](auto n, int64_t c) {
                                     const Matrix left{given + p * STRIDE + t * deep, deep, 1};
                                     const Matrix right{part + p * deep * wide + c, wide, 1};
-                                    float* to = products + p * STRIDE + t * wide + c;
-                                    multiply<ROWS, n>(left, right, deep, i > 0, to, wide);
+                                    float* sums = products + p * STRIDE + t * wide + c;
+                                    multiply<ROWS, n>(left, right, deep, i > 0, sums, wide);
+                                    read.ask(8);
+                                    written.ask(8);
                                 });
                     }
                     const auto put = [&](const Tile& tile, int64_t c, auto& found) { f(tile, o + c, found); };
@@ -177,7 +185,8 @@ extern "C" {
 void winograd(const float* maps, int64_t count, int64_t height, int64_t width, int64_t inputs, const float* weights,
               const int64_t* strides, int64_t outputs, float* out, int threads) {
     const Maps<float> to{out, {count, height, width}, outputs};
-    convolve(maps, to.sizes, inputs, strided(weights, strides), outputs, threads, [&](const Tile& tile, int64_t c, auto& found) {
+    const Maps<const float> from{maps, to.sizes, inputs};
+    convolve(from, strided(weights, strides), to, threads, [&](const Tile& tile, int64_t c, auto& found) {
         for_pixels(to, tile, found, [&](float* at, Floats value) { store(at + c, value); });
     });
 }
@@ -187,7 +196,8 @@ void winograd_leaky(const float* maps, int64_t count, int64_t height, int64_t wi
                     const float* weights, const int64_t* strides, int64_t outputs, const float* shift, float slope,
                     float* out, int threads) {
     const Maps<float> to{out, {count, height, width}, outputs};
-    convolve(maps, to.sizes, inputs, strided(weights, strides), outputs, threads, [&](const Tile& tile, int64_t c, auto& found) {
+    const Maps<const float> from{maps, to.sizes, inputs};
+    convolve(from, strided(weights, strides), to, threads, [&](const Tile& tile, int64_t c, auto& found) {
         const Floats level = load<Floats>(shift + c);
         for_pixels(to, tile, found, [&](float* at, Floats value) { store(at + c, leaky(value + level, slope)); });
     });
@@ -198,8 +208,8 @@ void winograd_pool_relu(const float* maps, int64_t count, int64_t height, int64_
                         const float* weights, const int64_t* strides, int64_t outputs, const float* shift, float* out,
                         int threads) {
     const Maps<float> to{out, {count, height / 2, width / 2}, outputs};
-    const Weights<const float> given = strided(weights, strides);
-    convolve(maps, {count, height, width}, inputs, given, outputs, threads, [&](const Tile& tile, int64_t c, auto& found) {
+    const Maps<const float> from{maps, {count, height, width}, inputs};
+    convolve(from, strided(weights, strides), to, threads, [&](const Tile& tile, int64_t c, auto& found) {
         for (int x = 0; x < ACROSS; x += 2)
             if (to.has(tile.y / 2, (tile.x + x) / 2)) {
                 const Floats four[4] = {found[0][x], found[0][x + 1], found[1][x], found[1][x + 1]};
@@ -213,6 +223,7 @@ void winograd_pool_relu(const float* maps, int64_t count, int64_t height, int64_
 void winograd_weights(const float* maps, int64_t count, int64_t height, int64_t width, int64_t inputs,
                       const float* gradient, int64_t outputs, float* out, const int64_t* strides, int threads) {
     const Sizes s{count, height, width};
+    const Maps<const float> read{maps, s, inputs}, given_back{gradient, s, outputs};
     const Weights<float> weights = strided(out, strides);
     const int64_t size = PLACES * inputs * outputs;
     const int64_t squares = ((inputs + CHUNK - 1) / CHUNK) * ((outputs + CHUNK - 1) / CHUNK);
@@ -232,10 +243,13 @@ void winograd_weights(const float* maps, int64_t count, int64_t height, int64_t 
                     const int64_t wide = chunk(outputs, o), deep = chunk(inputs, i);
                     float* mine = sums + part * size + square(i, o, inputs, outputs);
                     const int64_t begin = s.tiles() * part / parts, end = s.tiles() * (part + 1) / parts;
+                    Ahead<const float> inputs_ahead(read, s, DOWN), gradient_ahead(given_back, s, DOWN);
                     for (int64_t from = begin; from < end; from += TILES) {
                         const Range tiles{from, std::min<int64_t>(TILES, end - from)};
                         see<InputsSeen, HIGH, LONG, 1>({maps + i, s, inputs}, tiles, deep, seen);
                         see<GradientSeen, DOWN, ACROSS, 0>({gradient + o, s, outputs}, tiles, wide, given);
+                        inputs_ahead.need(from + TILES + s.across(), from + 2 * TILES + s.across());
+                        gradient_ahead.need(from + TILES, from + 2 * TILES + s.across());
                         for (int p = 0; p < PLACES; ++p)
                             for_blocks(wide, [&](auto n, int64_t c) {
                                 const auto rows = [&](auto r, int64_t row) {
@@ -243,6 +257,8 @@ void winograd_weights(const float* maps, int64_t count, int64_t height, int64_t 
                                     const Matrix left{seen + p * STRIDE + row, 1, deep};
                                     const Matrix right{given + p * STRIDE + c, wide, 1};
                                     multiply<r, n>(left, right, tiles.count, from > begin, to, wide);
+                                    inputs_ahead.ask(4);
+                                    gradient_ahead.ask(4);
                                 };
                                 int64_t row = 0;
                                 for (; row + ROWS <= deep; row += ROWS) rows(std::integral_constant<int, ROWS>{}, row);
@@ -251,10 +267,10 @@ void winograd_weights(const float* maps, int64_t count, int64_t height, int64_t 
                     }
                 }
 #pragma omp for schedule(static)
-        for (int64_t i = 0; i < size; ++i) {
-            double sum = 0;
-            for (int64_t part = 0; part < parts; ++part) sum += sums[part * size + i];
-            sums[i] = static_cast<float>(sum);
+        for (int64_t i = 0; i < size; i += 8) {
+            Doubles sum = {};
+            for (int64_t part = 0; part < parts; ++part) sum += load_widened(sums + part * size + i);
+            store(sums + i, __builtin_convertvector(sum, Eight));
         }
         for_weights(inputs, outputs, [&](int64_t i, int64_t o, int64_t place, int64_t stride) {
             store_weights(sums + place, stride, weights, i, o);
