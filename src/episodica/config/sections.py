@@ -76,6 +76,10 @@ class MemoryConfig(Section):
     def _bytes_of_a_class(self) -> Self:
         if self.quality is not None and self.total is not None:
             raise ValueError("quality goes with per_class, whose bytes it fills, and not with total: leave one out")
+        if self.quality is None and self.codec != "jpeg":
+            raise ValueError(
+                f"codec = {self.codec} compresses nothing without a quality: set memory.quality, such as 80"
+            )
         return self
 
     @model_validator(mode="before")

@@ -13,9 +13,10 @@ from io import BytesIO
 from typing import Any, Final
 
 import numpy as np
-from PIL import Image
+from PIL import Image, features
 
 from episodica.data.store import ImageStore
+from episodica.errors import InputError
 from episodica.lazy_torch import Tensor, torch
 
 LENGTH: Final = 2  # bytes that say how long an image is
@@ -63,6 +64,8 @@ class CompressedStore(ImageStore):
 
     def __init__(self, images: np.ndarray, codec: str, quality: int) -> None:
         super().__init__(images)
+        if codec == "avif" and not features.check("avif"):
+            raise InputError("this build of Pillow has no AVIF: install Pillow's own wheel, or set memory.codec jpeg")
         self.codec, self.quality = CODECS[codec], quality
         self._decoded = np.empty_like(images, subok=False)  # takes room as it is filled
         self._bytes = np.zeros(len(images), np.int64)

@@ -8,8 +8,11 @@ import pytest
 import torch
 from PIL import Image
 
+from episodica.config.sections import MemoryConfig
+from episodica.data import compression
 from episodica.data.compression import CODECS, LENGTH, CompressedStore
 from episodica.data.store import ImageStore
+from episodica.errors import InputError
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (12, 4, 4, 3), np.uint8).repeat(8, 1).repeat(8, 2)
 EACH = pytest.mark.parametrize("codec", CODECS)
@@ -66,3 +69,18 @@ def test_higher_quality_takes_more_bytes_and_less_from_the_image(codec: str) -> 
     assert sizes == sorted(sizes)
     assert errors == sorted(errors, reverse=True)
     assert stores[0].plain_bytes == 32 * 32 * 3
+
+
+def test_every_codec_of_the_config_is_there() -> None:
+    assert set(CODECS) == set(MemoryConfig.model_fields["codec"].annotation.__args__)  # type: ignore[union-attr]
+
+
+def test_a_codec_without_a_quality_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"set memory\.quality"):
+        MemoryConfig(codec="avif")
+
+
+def test_a_pillow_without_avif_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compression.features, "check", lambda name: False)
+    with pytest.raises(InputError, match=r"memory\.codec jpeg"):
+        CompressedStore(IMAGES, "avif", 80)
