@@ -5,6 +5,9 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+LEAST = 7  # trials of a story, be the time over or not: else it would pass untried
+MOST_WRONG = 20  # of one story or kind of input: then it has failed, and more would say no more
+
 
 @dataclass
 class Count:

@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from torture.counting import Count
+from torture.counting import LEAST, Count
 from torture.layer import Ended, Fault, How, attempt
 from torture.power import MANNERS, Disk, cut, operations, write_out
 from torture.stories import Story, by_the_clock, prepare
@@ -27,7 +27,6 @@ FAULTS = {  # what goes wrong at the n-th operation
     "clock leaps ahead": (How.LEAP, 4000),
 }
 POWER = "power cut"
-LEAST = 7  # faults of a story, be the time over or not
 
 
 @dataclass(frozen=True)

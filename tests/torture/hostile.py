@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import count as counted
 from pathlib import Path
 
-from torture.counting import Count
+from torture.counting import MOST_WRONG, Count
 from torture.inputs.corpus import once_broke
 from torture.inputs.kind import Kind
 from torture.inputs.kinds import all_kinds
@@ -14,7 +14,6 @@ from torture.small_model import taught
 
 BATCH = 250  # inputs in one process
 MOST_BATCHES = 100_000  # of one seed
-MOST_WRONG = 20  # of one kind: then it has failed
 
 
 def throw(inputs: int, place: Path, seed: int, keep: Path | None = None) -> Iterator[Count]:

@@ -8,14 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-from torture.counting import Count
+from torture.counting import MOST_WRONG, Count
 from torture.faults import Ground, after
 from torture.layer import Child, attempt
 from torture.stories import Story
 
 KILLS = "kill -9"
 IN_A_ROW = 5  # the same command, at most, before it may come to its end
-MOST_WRONG = 20  # of one story: then it has failed
 ANEW = 25  # every so manieth process is started by the system, and not forked from one that has imported everything
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from torture.counting import Count
+from torture.counting import LEAST, Count
 from torture.faults import Ground, Whole
 from torture.layer import Child, Ended, Fault, How, attempt
 from torture.stories import Story
@@ -27,7 +27,7 @@ def meet(story: Story, place: Path, share: float, until: float | None) -> Count:
     trials = [(n, name) for n in range(1, whole.operations + 1) for name in seconds]
     Random(story.name).shuffle(trials)
     for n, name in trials[: max(1, round(share * len(trials)))]:
-        if until is not None and time.monotonic() > until:
+        if until is not None and time.monotonic() > until and count.tried.total() >= LEAST:
             break
         ground.restore()
         first, second = at_once(story.act, seconds[name], ground, n)

@@ -4,7 +4,7 @@ the last session, and all paired differences.
 python docs/results/scripts/collect.py GROUP RUN...
 
 RUN is a run folder with its episodes. Pairs are those of runs on one split that answered the same questions, taken in
-by this call or an earlier one.
+by this call or an earlier one, and of as many sessions.
 """
 
 import sys

@@ -37,6 +37,7 @@ ELSEWHERE = {
     "train.epochs": "use the option epochs",
     "memory.per_class": "use the option keep, which counts held-out images too",
     "memory.quality": "a model keeps its images as they came: leave it out",
+    "memory.codec": "a model keeps its images as they came: leave it out",
     "memory.total": "use the option budget, which counts held-out images too",
     "stream": "there is one task a call",
     "eval": "a model is measured on the images that it holds out",
@@ -44,7 +45,7 @@ ELSEWHERE = {
 }
 
 Method = Literal["nrd", "erd", "ft"]
-FROM_NOTHING = ("conv4", "resnet12")  # backbones whose training begins with random weights
+BY_NRD = ("conv4", "resnet12")  # backbones that NRD trains where no method is asked for
 Existing = Literal["merge", "refuse"]
 Adapt = Literal["auto", "yes", "no"]
 
@@ -70,10 +71,9 @@ class LearnOptions:
 
     @property
     def default_method(self) -> Method:
-        """Of a new model that is trained: NRD where a network begins from nothing, as measured (see
-        docs/learn.md). Encoders that were trained before were trained on by ERD alone so far; and NRD leaves out a
-        backbone's last activation, which is not known of a module by its path."""
-        return "nrd" if self.overrides.get("backbone.name", FROM_NOTHING[0]) in FROM_NOTHING else "erd"
+        """Of a new model that is trained: NRD for the backbones on which it was measured (see docs/learn.md). NRD
+        leaves out a backbone's last activation, which is not known of a module by its path."""
+        return "nrd" if self.overrides.get("backbone.name", BY_NRD[0]) in BY_NRD else "erd"
 
     def with_budget_of(self, record: "StateRecord | None") -> "LearnOptions":
         """Where nothing is asked for, what was asked for before."""
@@ -90,7 +90,7 @@ class LearnOptions:
         asked = self.method or of_model
         if (asked == "nrd") != (of_model == "nrd"):
             raise InputError(
-                f"method = {asked}: this model was made with {of_model}, whose embeddings are compared "
+                f"method = {asked}: this model was made with {model}, whose embeddings are compared "
                 f"{'by direction' if of_model == 'nrd' else 'as points'}, and stays with it: leave the method out, or "
                 "make a new model"
             )

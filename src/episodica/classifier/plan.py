@@ -99,9 +99,10 @@ def _size(arriving: Named, options: LearnOptions) -> int:
 def _refuse_idle(config: RunConfig) -> None:
     """A field that does nothing for the method was meant to do something."""
     if config.ignored:
+        verb, them = ("does", "it") if len(config.ignored) == 1 else ("do", "them")
         raise InputError(
-            f"{listed(config.ignored)} does nothing for method {config.method.name}: leave it out; `episodica list "
-            "methods` shows what the method has instead, such as method.lr"
+            f"{listed(config.ignored)} {verb} nothing for method {config.method.name}: leave {them} out; `episodica "
+            "list methods` shows what the method has instead, such as method.lr"
         )
 
 

@@ -68,9 +68,9 @@ class MemoryConfig(Section):
     drop: Literal["random", "farthest"] = "random"
     """which exemplar of the largest class goes when the total is exceeded"""
     quality: int | None = Field(default=None, ge=1, le=90)
-    """train on images compressed so, and keep as many exemplars as take the bytes of `per_class` images without it"""
+    """train on compressed images, and keep as many exemplars as take the bytes of `per_class` images as they are"""
     codec: Literal["jpeg", "avif"] = "jpeg"
-    """how they are compressed; AVIF keeps more of small images in the same bytes, and takes a millisecond an image"""
+    """how they are compressed; AVIF keeps more of small images in the same bytes, in a millisecond each"""
 
     @model_validator(mode="after")
     def _bytes_of_a_class(self) -> Self:

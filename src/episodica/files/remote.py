@@ -3,7 +3,8 @@
 The threat. Whoever can write to a bucket, or answers in its place, chooses the names, sizes and bytes that we get. So
 a name in a listing is taken apart, and each part must be a name by itself (`door.component`); what is no file, or does
 not say how large it is, is refused; so is more than the limits allow. A file must have as many bytes as were listed,
-and must still be the one that was listed.
+and their digest where the listing has one; otherwise it must still be the version that was listed. (A tag of S3 may be
+a digest, but need not be one.)
 """
 
 import os
@@ -22,13 +23,15 @@ LONGEST_NAME = 255  # bytes
 DIGESTS = ("sha256", "md5Hash", "blob_id")  # what stores call a version that is a digest of the content
 TAGS = (*DIGESTS, "ETag", "etag", "content_md5", "checksum")  # the others may be one
 TIMES = ("LastModified", "last_modified", "updated", "mtime", "modified", "timeModified", "created")
-S3, GCS, HUB = (
-    ("s3fs", "remote"),
-    ("gcsfs", "gcs"),
-    ("huggingface_hub", "hub"),
-)  # packages, and extras that install them
-PACKAGES = {"s3": S3, "s3a": S3, "gs": GCS, "gcs": GCS, "hf": HUB, "memory": ("fsspec", "remote")}
-QUIET = {  # where the user has not chosen so
+PACKAGES = {  # and extras that install them
+    "s3": ("s3fs", "remote"),
+    "s3a": ("s3fs", "remote"),
+    "gs": ("gcsfs", "gcs"),
+    "gcs": ("gcsfs", "gcs"),
+    "hf": ("huggingface_hub", "hub"),
+    "memory": ("fsspec", "remote"),
+}
+QUIET = {  # unless the user has set them
     "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false",  # else it asks what kind of bucket it is, and warns at every step
     "HF_HUB_DISABLE_TELEMETRY": "1",
 }
@@ -96,10 +99,16 @@ class Remote:
             read = end
             yield data
         key, _, value = (file.version or "").partition(" ")
-        if value.strip('"') in (content.hexdigest(), b64encode(content.digest()).decode()):
+        value = value.strip('"')
+        if value.lower() == content.hexdigest() or value == b64encode(content.digest()).decode():
             return
+        if key in DIGESTS:
+            raise InputError(
+                f"{self.address}: {'/'.join(file.parts)} does not have the digest that was listed: it was changed "
+                "while it was fetched, or is damaged there; run it again, and else replace it there"
+            )
         now = self._asked(lambda: self._store.info(file.place))
-        if key in DIGESTS or now.get("size") != file.size or not _is_version(file.version, now):
+        if now.get("size") != file.size or not _is_version(file.version, now):
             raise self._changed(file)
 
     def _below(self, folder: str, above: Parts) -> Iterator[tuple[Parts, Mapping[str, Any]]]:
@@ -175,7 +184,7 @@ def _store(address: Address) -> tuple[Any, str]:
 
 def _version(info: Mapping[str, Any]) -> str | None:
     large = info.get("lfs")  # of a file that the Hub keeps elsewhere: its digest
-    said = {**info, **large} if isinstance(large, Mapping) else info
+    said = {**info, "blob_id": None, **large} if isinstance(large, Mapping) else info  # the other is of a pointer to it
     for key in (*TAGS, *TIMES):
         if said.get(key):
             return f"{key} {_text(said[key])}"

@@ -252,7 +252,7 @@ def test_fine_tuning_neither_replays_nor_distils(model, write_classes):
         ({"unseen": 1}, "hold out none or at least 2"),
         ({"overrides": RELATIONS}, "use learner.name: protonet"),
         ({"overrides": RELATIONS, "method": "erd"}, "use protonet"),
-        ({"overrides": {"train.lr": 0.5, "train.bn": "split"}}, r"train\.lr.*train\.bn does nothing for method nrd"),
+        ({"overrides": {"train.lr": 0.5, "train.bn": "split"}}, r"train\.lr.*train\.bn do nothing for method nrd"),
         ({"overrides": {"method.lambda_m": 0.1}}, r"no such field of method nrd, but of .*erd"),
         ({"overrides": {"method.name": "ida"}}, "choose the method with the option method"),
         ({"overrides": {"stream.tasks": 2}}, "one task a call"),

@@ -127,7 +127,7 @@ void add_moments(const float* padded, Sizes s, double* patches, double* out) {
     for (int64_t y = 0; y < s.height + 2; ++y) {
         for (int row = 0; row < 3; ++row) {
             const bool inside = y + row < s.height + 2;  // no patch asks for what lies below the border
-            const float* pixels = padded + (y + row) * s.stride();
+            const float* pixels = inside ? padded + (y + row) * s.stride() : padded;
             for (int64_t x = 0; x < s.width; ++x)
                 for (int k = 0; k < ROW; ++k) patches[x * PATCH + row * ROW + k] = inside ? pixels[3 * x + k] : 0;
         }
