@@ -234,6 +234,8 @@ class RunConfig(Section):
         tree = self.model_dump(mode="json", exclude_defaults=exclude_defaults)
         rules = self.memory_rules.model_dump(mode="json", exclude_defaults=exclude_defaults)
         tree["memory"] = rules if self.replays else {}
+        if self.memory.quality is None:
+            tree["memory"].pop("codec", None)  # nothing is compressed
         for path in (*NOT_IN_THE_NUMBERS, *self.method.component.ignores):  # type: ignore[attr-defined]
             section, _, key = path.rpartition(".")
             (tree.get(section, {}) if section else tree).pop(key, None)

@@ -54,7 +54,7 @@ def identity(config: RunConfig) -> dict[str, Any]:
 def labels(configs: Sequence[RunConfig]) -> dict[str, str]:
     """A short name for each run: its method and, where a method occurs more than once, what sets the runs apart.
 
-    A switch that is off goes without saying and, where many fields differ, whatever has its default value.
+    What is off or not set goes without saying and, where many fields differ, whatever has its default value.
     """
     trees = {config.run_id: flatten(config.decisive()) for config in configs}
     methods = {config.run_id: config.method.name for config in configs}
@@ -64,7 +64,8 @@ def labels(configs: Sequence[RunConfig]) -> dict[str, str]:
         peers = [tree for other, tree in trees.items() if methods[other] == config.method.name]
         apart = [path for path in own if any(peer.get(path) != own[path] for peer in peers)]
         short = Counter(path.split(".")[-1] for path in apart)
-        shown = [path for path in apart if path in chosen or (len(apart) <= PLAIN and own[path] is not False)]
+        said = [path for path in apart if own[path] is not False and own[path] is not None]
+        shown = [path for path in apart if path in chosen or (len(apart) <= PLAIN and path in said)]
         keys = {path: key if short[key := path.split(".")[-1]] == 1 else path for path in shown}
         named[config.run_id] = " ".join([config.method.name, *(f"{key}={own[path]}" for path, key in keys.items())])
     return named

@@ -60,3 +60,8 @@ def test_a_setting_does_not_depend_on_method_memory_and_repeats(make_config):
 )
 def test_the_sessions_shown_are_those_of_the_paper(tasks, shown):
     assert shown_sessions(tasks) == shown
+
+
+def test_what_is_not_set_and_what_does_nothing_go_without_saying(make_config):
+    configs = [make_config(), make_config({"memory.quality": 80, "memory.codec": "avif"})]
+    assert list(labels(configs).values()) == ["erd", "erd quality=80 codec=avif"]

@@ -17,7 +17,9 @@ from episodica.report.aggregate import Line
 
 INK = "#1b1f24"
 GROUND = "#fffffe"
-PALETTE = ("#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c564b", "#7f6fc9")  # for all eyes
+PALETTE = (  # for all eyes
+    "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c564b", "#7f6fc9", "#8d9321",
+)  # fmt: skip
 BOUNDS = ("#8a8f98", "#6a7078")
 METHODS = ("erd", "ida", "eiml", "ft", "icarl", "ucir", "podnet")  # have the same colour in every picture
 ENDINGS = ("svg", "pdf", "png")
