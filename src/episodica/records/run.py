@@ -159,6 +159,7 @@ class EventLog:
     def __init__(self, folder: Folder, keep: int) -> None:
         """Lines beyond the first `keep` bytes belong to steps that will be taken again."""
         self._file = folder.open_to_continue(EVENTS)
+        folder.sync()  # the first checkpoint counts on its name, too
         whole = _end_of_lines(self._file, keep)
         self.damage = tuple(_damage(self._file, whole, keep))
         self._file.truncate(whole)

@@ -1,4 +1,5 @@
 import json
+import os
 
 import numpy as np
 import pytest
@@ -90,6 +91,13 @@ def test_results_that_cannot_be_read_are_named(tmp_path, text):
     (tmp_path / "results.json").write_text(text)
     with pytest.raises(InputError, match=r"results\.json"):
         load_results(Folder(tmp_path))
+
+
+def test_the_log_of_events_has_its_name_on_the_disk_before_anything_counts_on_it(tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr("os.fsync", lambda number: synced.append(os.fstat(number).st_ino))
+    with EventLog(Folder(tmp_path), keep=0):
+        assert tmp_path.stat().st_ino in synced
 
 
 def test_events_are_lines_of_json(tmp_path):
