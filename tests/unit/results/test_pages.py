@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from episodica.api import plan
+from episodica.records.run import EPISODES
 
 SCRIPTS = Path(__file__).parents[3] / "docs" / "results" / "scripts"
 
@@ -58,11 +59,12 @@ def test_no_difference_is_typed_into_a_template() -> None:
     assert not typed, "say {{ lead ... }} instead"
 
 
-def test_committed_runs_are_configs_and_results_alone() -> None:
+def test_committed_runs_are_configs_results_and_episodes_alone() -> None:
     from committed import RUNS
 
-    kept = {path.name for path in RUNS.rglob("*") if path.is_file()}
+    kept = {path.name for path in RUNS.rglob("*") if path.is_file() and path.parent.name != EPISODES}
     assert kept <= {"about.yaml", "paired.json", "config.yaml", "results.json", "centroids.json"}
+    assert all(path.suffix == ".npz" for path in RUNS.rglob(f"{EPISODES}/*"))
 
 
 @pytest.mark.parametrize(
