@@ -27,6 +27,7 @@ from episodica.data.stream import TaskStream
 from episodica.engine.access import SessionAccess
 from episodica.engine.checkpoint import module_tensors
 from episodica.engine.experiment import Experiment, new_learner
+from episodica.engine.fused.build import CannotBuild, library
 from episodica.learners.learner import Learner
 from episodica.learners.protonet import ProtoNet
 from episodica.models.backbone import Backbone
@@ -70,6 +71,15 @@ def random_state_untouched() -> Iterator[None]:
     before = states()
     yield
     assert states() == before, "a global random generator was used"
+
+
+@pytest.fixture(scope="session")
+def compiled() -> None:
+    """The kernels, for tests that are about nothing else."""
+    try:
+        library()
+    except CannotBuild as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture

@@ -26,6 +26,7 @@ KERNELS = {
     CONVS: ("winograd", "winograd_turned", "winograd_leaky", "winograd_pool_relu", "winograd_weights"),
     FIRST: ("patch_moments", "conv_pool_relu", "conv_pool_relu_backward"),
     MAPS: ("channel_moments", "norm_pool_relu", "norm_pool_relu_sums", "norm_pool_relu_backward"),
+    REST: ("random_views",),
 }
 
 

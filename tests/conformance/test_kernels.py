@@ -6,16 +6,9 @@ from pathlib import Path
 import pytest
 
 from conformance.tiny import losses, tiny
-from episodica.engine.fused.build import CannotBuild, library
 from episodica.engine.run import run_one
 
-
-@pytest.fixture(autouse=True)
-def compiled(image_cache: None) -> None:
-    try:
-        library()
-    except CannotBuild as error:
-        pytest.skip(str(error))
+pytestmark = pytest.mark.usefixtures("compiled")
 
 
 def test_both_begin_with_the_same_losses(tmp_path: Path) -> None:

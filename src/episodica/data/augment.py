@@ -83,14 +83,25 @@ def size_seen(images: Tensor, how: AugmentConfig) -> int:
 def padded_crop(images: Tensor, how: AugmentConfig, draws: Draws) -> Tensor:
     """A window of the zero-padded image, as large as the image, mirrored or not: uint8 [M, H, W, 3]."""
     m, h, w, _ = images.shape
-    p = how.padding if how.crop == "padded" else 0
+    p = padding(how)
     image, row, column = (torch.arange(n, device=images.device) for n in (m, h, w))
-    top, left = ((u * (2 * p + 1)).long()[:, None] for u in (draws.top, draws.left))
+    top, left = (p + start[:, None] for start in window(how, draws))
     rows = image[:, None] * (h + 2 * p) + top + row
     columns = left + torch.where(flipped(how, draws)[:, None], column.flip(0), column)
     pixels = rows[:, :, None] * (w + 2 * p) + columns[:, None, :]
     padded = F.pad(images, (0, 0, p, p, p, p)).reshape(-1, 3)
     return padded.index_select(0, pixels.view(-1)).view(m, h, w, 3)
+
+
+def padding(how: AugmentConfig) -> int:
+    return how.padding if how.crop == "padded" else 0
+
+
+def window(how: AugmentConfig, draws: Draws) -> tuple[Tensor, Tensor]:
+    """Where a padded crop begins: its top and left in the image, negative in the padding. int64 [M] each"""
+    p = padding(how)
+    top, left = ((u * (2 * p + 1)).long() - p for u in (draws.top, draws.left))
+    return top, left
 
 
 def resized_crop(images: Tensor, how: AugmentConfig, draws: Draws) -> Tensor:

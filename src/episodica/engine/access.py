@@ -1,5 +1,7 @@
 """The gate to the images: in a session only the current task and the memory can be read, whoever asks."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -13,11 +15,13 @@ from episodica.methods.access import Access
 from episodica.rng import Generators
 from episodica.types import Pools
 
+View = Callable[[Tensor, AugmentConfig, augment.Draws], Tensor]
+
 
 class SessionAccess(Access):
     """The `Access` of one session: the rows of its pools are permitted, and no others.
 
-    Images as they are come from what is kept of the `frozen` part, where there is one.
+    Images as they are come from what is kept of the `frozen` part, where there is one; `view` makes random views.
     """
 
     def __init__(
@@ -30,6 +34,7 @@ class SessionAccess(Access):
         learner: Learner,
         teacher: Learner | None,
         frozen: FrozenPart | None = None,
+        view: View = augment.view,
     ) -> None:
         self._store, self._augmentation, self._device = store, augmentation, device
         self._permitted = torch.zeros(len(store), dtype=torch.bool)
@@ -37,6 +42,7 @@ class SessionAccess(Access):
         self.rng = rng
         self.learner, self.teacher = learner, teacher
         self.frozen = frozen
+        self._view = view
 
     def close(self) -> None:
         """At the end of the session its images are gone, also for those who kept this object."""
@@ -69,10 +75,12 @@ class SessionAccess(Access):
         return self._store.read(rows).to(self._device)
 
     def augmented(self, rows: Tensor, g: torch.Generator) -> Tensor:
-        return augment.augmented(self.images(rows), self._augmentation, g)
+        """A random view of each image, or the plain one where nothing is random."""
+        images, how = self.images(rows), self._augmentation
+        return self._view(images, how, augment.Draws.of(len(rows), g)) if how.random else augment.plain(images, how)
 
     def views(self, rows: Tensor, draws: augment.Draws) -> Tensor:
-        return augment.view(self.images(rows), self._augmentation, draws)
+        return self._view(self.images(rows), self._augmentation, draws)
 
     def kept(self, rows: Tensor) -> Tensor:
         """What the frozen part makes of images as they are."""

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from episodica.engine.access import SessionAccess
+from episodica.data import augment
+from episodica.engine.access import SessionAccess, View
 from episodica.engine.checkpoint import (
     Checkpoint,
     Checkpoints,
@@ -66,6 +67,7 @@ class Trainer:
         self.checkpoints = Checkpoints.of(folder.checkpoints, experiment.config)
         self.learner = new_learner(self.config, experiment.device, over=experiment.over)
         self.method = new_method(self.config, experiment.device)
+        self.view: View = augment.view
         self.memory = Memory(self.config.memory_rules)
         self.ledger = Ledger(self.config, experiment.split.hash)
         self.session = self.step = 0
@@ -109,7 +111,9 @@ class Trainer:
         if tensors and teacher is not None:
             restore_module("learner", teacher, self.checkpoints.at_end_of(self.session - 1))
         store, device = self.experiment.compressed or self.experiment.store, self.experiment.device
-        access = SessionAccess(store, self.config.augment, device, pools, rng, self.learner, teacher, self.frozen)
+        access = SessionAccess(
+            store, self.config.augment, device, pools, rng, self.learner, teacher, self.frozen, self.view
+        )
         if not tensors:
             self._log("session", classes=len(pools.current), memory=len(self.memory))
             self.method.begin(access, pools)

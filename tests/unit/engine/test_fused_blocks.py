@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from episodica.engine.embedder import folded
 from episodica.engine.fused import kernels
 from episodica.engine.fused.accelerate import accelerate
-from episodica.engine.fused.build import CannotBuild, library
 from episodica.engine.fused.conv import Conv
 from episodica.engine.fused.first_block import FirstBlock
 from episodica.engine.fused.form import fits
@@ -30,18 +29,11 @@ from episodica.models.resnet12 import Block, ResNet12
 from episodica.rng import generator, seeded
 from episodica.types import Embedded
 
+pytestmark = pytest.mark.usefixtures("compiled")
 shapes = st.tuples(st.integers(1, 5), st.integers(2, 13), st.integers(2, 13), st.sampled_from([16, 32, 48, 64, 80]))
 INPUTS = {FirstBlock: 3, LaterBlock: 16}
 either = pytest.mark.parametrize("kind", INPUTS)
 Kind = type[FirstBlock] | type[LaterBlock]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def compiled() -> None:
-    try:
-        library()
-    except CannotBuild as error:
-        pytest.skip(str(error))
 
 
 def plain_block(kind: Kind = FirstBlock, channels: int = 64, *seed: int | str) -> nn.Sequential:

@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 from episodica.engine.embedder import folded
 from episodica.engine.fused import kernels
-from episodica.engine.fused.build import CannotBuild, library
 from episodica.engine.fused.form import chain_fits, residual_fits
 from episodica.engine.fused.layer import Chain
 from episodica.engine.fused.residual_block import ResidualBlock
@@ -21,19 +20,12 @@ from episodica.models.random_layers import Dropout, lending
 from episodica.models.resnet12 import Block
 from episodica.rng import generator, seeded
 
+pytestmark = pytest.mark.usefixtures("compiled")
 Plain = nn.Sequential | Block
 Fused = Chain | ResidualBlock
 Some = TypeVar("Some", nn.Sequential, Block)
 NEAR = 1e-4  # of a kink: rounding may send a gradient another way
 shapes = st.tuples(st.integers(2, 5), st.integers(3, 11), st.integers(3, 11), st.sampled_from([16, 32, 48, 80]))
-
-
-@pytest.fixture(autouse=True, scope="module")
-def compiled() -> None:
-    try:
-        library()
-    except CannotBuild as error:
-        pytest.skip(str(error))
 
 
 def layer(channels: int, activation: nn.Module) -> nn.Sequential:

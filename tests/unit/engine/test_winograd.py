@@ -8,19 +8,11 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from episodica.engine.fused import kernels
-from episodica.engine.fused.build import CannotBuild, library
 from episodica.engine.fused.winograd import convolve
 from episodica.rng import generator
 
+pytestmark = pytest.mark.usefixtures("compiled")
 sides, channels = st.integers(1, 11), st.sampled_from([16, 32, 48, 64, 80, 144])
-
-
-@pytest.fixture(autouse=True, scope="module")
-def compiled() -> None:
-    try:
-        library()
-    except CannotBuild as error:
-        pytest.skip(str(error))
 
 
 def draw(*shape: int) -> Tensor:

@@ -30,7 +30,7 @@ from episodica.files.door import Folder, Refused
 from episodica.files.lock import locked
 from episodica.files.sealed import find_sealed, seal
 
-UNITS = ("first_block.cpp", "later_block.cpp", "norm_leaky.cpp", "join.cpp", "winograd.cpp")
+UNITS = ("first_block.cpp", "later_block.cpp", "norm_leaky.cpp", "join.cpp", "winograd.cpp", "views.cpp")
 SOURCES = tuple(Path(__file__).with_name(name) for name in (*UNITS, "filtering.h", "pooling.h", "tiles.h", "vectors.h"))
 # Predictive commoning would carry pixels from one step of a loop to the next, in registers that the sums need.
 # With the costs of Zen instead of an average processor, GCC has products read from memory what registers could hold.

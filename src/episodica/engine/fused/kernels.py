@@ -3,6 +3,7 @@
 Maps are channels-last, statistics and sums in double precision. Shapes: M images of H x W pixels, O channels.
 """
 
+from collections.abc import Sequence
 from ctypes import Array, c_float, c_int, c_int64, c_void_p
 
 import torch
@@ -15,6 +16,33 @@ TAPS = 27  # row, column, colour
 
 def last(maps: Tensor) -> Tensor:
     return maps.contiguous(memory_format=torch.channels_last)
+
+
+def random_views(
+    images: Tensor,
+    top: Tensor,
+    left: Tensor,
+    mirrored: Tensor,
+    brightness: Tensor,
+    contrast: Tensor,
+    colour: Tensor,
+    mean: Sequence[float],
+    std: Sequence[float],
+) -> Tensor:
+    """Of uint8 [M, H, W, 3], by where each window begins, whether it is mirrored and three factors, [M] each."""
+    m, h, w, _ = images.shape
+    assert images.dtype == torch.uint8, images.dtype
+    assert {top.dtype, left.dtype} == {torch.int64}, (top.dtype, left.dtype)
+    assert mirrored.dtype == torch.bool, mirrored.dtype
+    assert {brightness.dtype, contrast.dtype, colour.dtype} == {torch.float32}
+    out = torch.empty((m, 3, h, w), memory_format=torch.channels_last)
+    std_, mean_ = images.new_tensor(std, dtype=torch.float32), images.new_tensor(mean, dtype=torch.float32)
+    given = [
+        t.contiguous() for t in (images, top, left, mirrored, brightness, contrast, colour, 1 / std_, -mean_ / std_)
+    ]
+    pixels, *rest = map(_pointer, given)
+    library().random_views(pixels, c_int64(m), c_int64(h), c_int64(w), *rest, _pointer(out), _threads())
+    return out
 
 
 def patch_moments(images: Tensor) -> tuple[Tensor, Tensor]:
