@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from browser.drawings import THINGS, encoded
 from browser.teaching import Classroom, teach
@@ -34,6 +34,7 @@ def camera(film: Path) -> list[str]:
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("there is no Chromium on this machine: install the package chromium to test the pages")
+    expect.set_options(timeout=60_000)  # a machine may be busy
     film = camera(tmp_path_factory.mktemp("camera") / "film.mjpeg")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[*QUIET, *film])

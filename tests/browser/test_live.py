@@ -242,7 +242,7 @@ def test_a_real_run(page, address_of, tmp_path):
     page.goto(address_of(tmp_path))
     run = Thread(target=run_one, args=(tiny({**TINY, "kernels": "torch"}), tmp_path, lambda event: None))
     run.start()
-    expect(page.locator("#panel .badge")).to_have_text("finished", timeout=60_000)
+    expect(page.locator("#panel .badge")).to_have_text("finished")
     run.join()
     assert page.locator("#panel .chart").first.locator("circle").count() == 2 * SESSIONS
     assert points(page, 1)

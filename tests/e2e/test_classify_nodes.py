@@ -67,37 +67,27 @@ def lines_in(out: Path) -> int:
     return sum(path.read_bytes().count(b"\n") for path in out.parent.glob(f".{out.name}.*.unfinished"))
 
 
-def test_a_lost_node_costs_no_line_and_no_bit(
-    start: Start, command: Command, nodes: Nodes, model: Path, images: Path, tmp_path: Path
-) -> None:
-    out = tmp_path / "answers.csv"
-    process = start("classify", model, images, "--on", "ray", "--address", nodes.address, "--disk", "own", "--out", out)
-    wait_for(lambda: lines_in(out) > IMAGES // 4, process)
-    nodes.lose(next(disk.name for disk in nodes.disks if not nodes.is_head(disk.name)))
-    _, complaints = process.communicate()
-    assert process.returncode == 1
-    assert "6 of 3000 images cannot be read" in complaints
-    assert "Traceback" not in complaints
-    assert out.read_bytes().decode() == command("classify", model, images, "--csv").out
-    nodes.add()
-
-
-def test_a_killed_command_is_given_again_and_goes_on(
+def test_answers_are_those_of_one_process_although_a_node_and_the_command_are_lost(
     start: Start, command: Command, nodes: Nodes, model: Path, images: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "answers.jsonl"
     words = ("classify", model, images, "--on", "ray", "--address", nodes.address, "--out", out)
     process = start(*words)
-    wait_for(lambda: lines_in(out) > IMAGES // 3, process)
+    wait_for(lambda: lines_in(out) > IMAGES // 4, process)
     process.kill()
     process.communicate()
-    assert not out.exists()
     there = lines_in(out)
+    assert not out.exists()
     again = start(*words)
+    wait_for(lambda: lines_in(out) > max(there, IMAGES // 2), again)
+    nodes.lose(next(disk.name for disk in nodes.disks if not nodes.is_head(disk.name)))
     _, complaints = again.communicate()
     assert again.returncode == 1
     assert f"{there:,} of 3,000 images were answered before" in complaints
+    assert "6 of 3000 images cannot be read" in complaints
+    assert "Traceback" not in complaints
     assert out.read_bytes().decode() == command("classify", model, images, "--jsonl").out
+    nodes.add()
 
 
 def test_embeddings_are_those_of_one_process_although_a_node_and_the_command_are_lost(

@@ -39,7 +39,7 @@ def test_after_a_fault_the_same_command_ends_as_if_nothing_had_happened() -> Non
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="how much memory an input takes is read from /proc")
 def test_hostile_inputs_are_answered_or_refused() -> None:
-    said = tortured("inputs", "--inputs", 300)
+    said = tortured("inputs", "--inputs", 150)
     for kind in ("images, HEIF", "archives, zip", "pickles", "safetensors", "YAML, configs", "JSON, events", "HTTP"):
         assert f"inputs: {kind}: " in said
     assert said.endswith("0 wrong\n")
