@@ -295,6 +295,25 @@ def test_what_does_nothing_for_a_method_is_said_and_is_not_in_its_id(method):
     assert idle.run_id == resolve({"method": {"name": method}, "train": {"epochs": 7}}).run_id
 
 
+@pytest.mark.parametrize(
+    ("method", "merged", "ignored"),
+    [
+        ("nrd", False, []),
+        ("nrd", True, ["train.consolidate", "memory.quality", "memory.codec"]),
+        ("joint", False, ["train.consolidate", "memory.quality", "memory.codec"]),
+        ("ft", False, ["memory.quality", "memory.codec"]),
+    ],
+)
+def test_all_tasks_at_once_need_no_memory_and_end_nowhere_between(method, merged, ignored):
+    plain = {"method": {"name": method}, "stream": {"merged": merged}}
+    asked = {"train": {"consolidate": 0.5}, "memory": {"quality": 80, "codec": "avif"}}
+    config = resolve(plain | asked)
+    assert config.ignored == ignored
+    assert config.replays is not ("memory.quality" in ignored)
+    kept = {section: fields for section, fields in asked.items() if not any(section in path for path in ignored)}
+    assert config.run_id == resolve(plain | kept).run_id
+
+
 def test_a_config_made_directly_is_the_resolved_one():
     assert RunConfig() == resolve({})
     assert MemoryConfig() == MemoryConfig(per_class=20)

@@ -11,12 +11,11 @@ import numpy as np
 
 from episodica.bench.section import Section
 from episodica.bench.timing import Effort, Row
-from episodica.bench.workload import CPU, available_kernels, noise
+from episodica.bench.workload import CPU, noise
 from episodica.config import RunConfig, resolve
 from episodica.data.splits import make_split
 from episodica.data.stream import TaskStream
 from episodica.engine.experiment import Experiment
-from episodica.engine.fused.accelerate import accelerate
 from episodica.engine.trainer import Trainer
 from episodica.records.run import RunFolder
 
@@ -89,7 +88,7 @@ def sessions(experiment: Experiment) -> tuple[list[float], list[float]]:
 
     with TemporaryDirectory() as out, RunFolder(Path(out), experiment.config) as folder:
         trainer = Trainer(experiment, folder, on_event, lambda: False)
-        accelerate(trainer.learner, available_kernels()[-1], lambda text: None)
+        trainer.accelerate(lambda text: None)
         trainer.run()
     return ms, megabytes
 

@@ -13,14 +13,13 @@ from torch import Tensor
 
 from episodica.config import RunConfig, resolve
 from episodica.config.sections import AugmentConfig
-from episodica.data import augment
 from episodica.data.store import ImageStore
 from episodica.engine.access import SessionAccess
 from episodica.engine.experiment import new_learner
 from episodica.engine.forward import Forward, frozen
-from episodica.engine.fused import views
 from episodica.engine.fused.accelerate import accelerate
 from episodica.engine.fused.build import CannotBuild, library
+from episodica.engine.fused.random_views import VIEWS
 from episodica.engine.trainer import take_step
 from episodica.learners.learner import Learner
 from episodica.methods.erd import ERD
@@ -109,7 +108,7 @@ class EngineLoop:
         assert computing == kernels, computing
         teacher = frozen(learner)
         rng = partial(generator, 0)
-        view = views.view if kernels == "fused" else augment.view
+        view = VIEWS[computing]
         self.access = SessionAccess(workload.store, workload.how, CPU, workload.pools, rng, learner, teacher, view=view)
         self.forward = Forward(self.access, learner, teacher, split_bn=False, cache=not workload.how.random)
         self.optimizer = workload.method.optimizer(list(learner.parameters()), workload.config.train)

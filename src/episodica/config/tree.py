@@ -162,8 +162,8 @@ class RunConfig(Section):
 
     @property
     def replays(self) -> bool:
-        """Whether the method has a memory of exemplars."""
-        return self.method.component.replays  # type: ignore[attr-defined]
+        """Whether exemplars are kept: by a method that draws them, where tasks come one after another."""
+        return self.method.component.replays and not self.is_bound  # type: ignore[attr-defined]
 
     @property
     def is_bound(self) -> bool:
@@ -213,10 +213,18 @@ class RunConfig(Section):
 
     @property
     def ignored(self) -> list[str]:
-        """Fields that were set although they do nothing for the method."""
+        """Fields that were set although they do nothing here."""
         chosen = self.chosen()
-        paths = [path.split(".") for path in self.method.component.ignores]  # type: ignore[attr-defined]
+        paths = [path.split(".") for path in self._idle]
         return [f"{section}.{key}" for section, key in paths if key in chosen.get(section, {})]
+
+    @property
+    def _idle(self) -> tuple[str, ...]:
+        """Fields that do nothing for the method, or for all tasks at once."""
+        idle = self.method.component.ignores  # type: ignore[attr-defined]
+        if self.is_bound:
+            idle += ("train.consolidate",)
+        return idle if self.replays else (*idle, "memory.quality", "memory.codec")
 
     def tree(self) -> dict[str, Any]:
         return self.model_dump(mode="json")
@@ -229,14 +237,14 @@ class RunConfig(Section):
         return tree
 
     def decisive(self, *, exclude_defaults: bool = False) -> dict[str, Any]:
-        """What decides the numbers, without what does nothing for this method; where the files lie and what computes
-        is not in it."""
+        """What decides the numbers, without what does nothing here; where the files lie and what computes is not in
+        it."""
         tree = self.model_dump(mode="json", exclude_defaults=exclude_defaults)
         rules = self.memory_rules.model_dump(mode="json", exclude_defaults=exclude_defaults)
         tree["memory"] = rules if self.replays else {}
         if self.memory.quality is None:
             tree["memory"].pop("codec", None)  # nothing is compressed
-        for path in (*NOT_IN_THE_NUMBERS, *self.method.component.ignores):  # type: ignore[attr-defined]
+        for path in (*NOT_IN_THE_NUMBERS, *self._idle):
             section, _, key = path.rpartition(".")
             (tree.get(section, {}) if section else tree).pop(key, None)
         return tree

@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from episodica.lazy_torch import F, Tensor, torch
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from episodica.config.sections import AugmentConfig
+
+    View = Callable[[Tensor, AugmentConfig, "Draws"], Tensor]
 
 GREY = (0.299, 0.587, 0.114)  # ITU-R 601
 WIDEST = 4 / 3
@@ -44,11 +48,6 @@ class Draws(NamedTuple):
         return Draws(*torch.stack(self).to(device))
 
 
-def augmented(images: Tensor, how: AugmentConfig, g: torch.Generator) -> Tensor:
-    """A random view of each image."""
-    return view(images, how, Draws.of(len(images), g)) if how.random else plain(images, how)
-
-
 def view(images: Tensor, how: AugmentConfig, draws: Draws) -> Tensor:
     """The view of each image that the draws say: crop and flip, then brightness, contrast and colour jitter."""
     draws = draws.to(images.device)
@@ -57,6 +56,11 @@ def view(images: Tensor, how: AugmentConfig, draws: Draws) -> Tensor:
     else:
         x = resized(unit(padded_crop(images, how, draws)), size_seen(images, how))
     return normalised(jittered(x, how, draws), how)
+
+
+def augmented(images: Tensor, how: AugmentConfig, g: torch.Generator, view: View = view) -> Tensor:
+    """A random view of each image, or the plain one where nothing is random."""
+    return view(images, how, Draws.of(len(images), g)) if how.random else plain(images, how)
 
 
 def plain(images: Tensor, how: AugmentConfig) -> Tensor:

@@ -1,7 +1,5 @@
 """The gate to the images: in a session only the current task and the memory can be read, whoever asks."""
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 
@@ -14,8 +12,6 @@ from episodica.learners.learner import Learner
 from episodica.methods.access import Access
 from episodica.rng import Generators
 from episodica.types import Pools
-
-View = Callable[[Tensor, AugmentConfig, augment.Draws], Tensor]
 
 
 class SessionAccess(Access):
@@ -34,7 +30,7 @@ class SessionAccess(Access):
         learner: Learner,
         teacher: Learner | None,
         frozen: FrozenPart | None = None,
-        view: View = augment.view,
+        view: "augment.View" = augment.view,
     ) -> None:
         self._store, self._augmentation, self._device = store, augmentation, device
         self._permitted = torch.zeros(len(store), dtype=torch.bool)
@@ -75,9 +71,7 @@ class SessionAccess(Access):
         return self._store.read(rows).to(self._device)
 
     def augmented(self, rows: Tensor, g: torch.Generator) -> Tensor:
-        """A random view of each image, or the plain one where nothing is random."""
-        images, how = self.images(rows), self._augmentation
-        return self._view(images, how, augment.Draws.of(len(rows), g)) if how.random else augment.plain(images, how)
+        return augment.augmented(self.images(rows), self._augmentation, g, self._view)
 
     def views(self, rows: Tensor, draws: augment.Draws) -> Tensor:
         return self._view(self.images(rows), self._augmentation, draws)

@@ -14,6 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from episodica.engine.fused import build
 from episodica.errors import InputError
 from episodica.lazy_torch import torch
 
@@ -96,10 +97,12 @@ def keep_freed_memory() -> None:
 
 
 def describe_environment(device: torch.device, kernels: str, precision: str = "fp32") -> dict[str, Any]:
-    packages = ("episodica", "torch", "numpy", "pillow", "safetensors")
+    versions = {name: version(name) for name in ("episodica", "torch", "numpy", "pillow", "safetensors")}
+    if kernels == "fused":
+        versions["kernels"] = build.version()
     return {
         "python": platform.python_version(),
-        "versions": {name: version(name) for name in packages},
+        "versions": versions,
         "machine": {
             "system": platform.platform(),
             "processor": _processor(),

@@ -76,7 +76,7 @@ def load_experiment(config: RunConfig, on_progress: OnProgress = silent) -> Expe
     if config.is_bound:
         stream = stream.merged()
     stream.check(config.training_shape, config.evaluation_shapes)
-    if method.replays:
+    if config.replays:
         _check_memory(config, stream, method.least_exemplars(config.training_shape))
     store = ImageStore(arrays.images)
     assert store.size == (dataset.size or dataset.native_size), f"{dataset.name} gives images of {store.size} px"
@@ -141,7 +141,8 @@ def _check_memory(config: RunConfig, stream: TaskStream, needed: int) -> None:
 
 def notices(config: RunConfig, stream: TaskStream) -> list[str]:
     """What a user should know about settings that do nothing, and about how the questions meet the data."""
-    said = [f"{path} does nothing for {config.method.name}" for path in config.ignored]
+    whom = f"{config.method.name} with all tasks at once" if config.is_bound else config.method.name
+    said = [f"{path} does nothing for {whom}" for path in config.ignored]
     if config.seen_before:
         said.append(WARNING + config.seen_before)
     smallest = min(len(pool) for pool in (*stream.test, stream.unseen))

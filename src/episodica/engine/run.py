@@ -14,8 +14,6 @@ from episodica.config import RunConfig
 from episodica.engine.checkpoint import Checkpoints, require_fit, restore_module
 from episodica.engine.device import computing, describe_environment, reduced_precision
 from episodica.engine.experiment import Experiment, load_experiment, new_learner
-from episodica.engine.fused import views
-from episodica.engine.fused.accelerate import accelerate
 from episodica.engine.trainer import OnEvent, Start, Trainer
 from episodica.errors import InputError, Interrupted
 from episodica.files.door import Folder
@@ -52,9 +50,7 @@ def train_to_the_end(
     trainer = Trainer(experiment, folder, on_event, stop)
     config, notices = experiment.config, []
     trainer.learner.backbone.reduced = reduced_precision(config.precision, experiment.device.type)
-    kernels = accelerate(trainer.learner, config.kernels, notices.append)
-    if kernels == "fused":
-        trainer.view = views.view
+    kernels = trainer.accelerate(notices.append)
     notices += folder.write_environment(describe_environment(experiment.device, kernels, config.precision))
     folder.forget_failure()
     try:

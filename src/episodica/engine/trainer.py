@@ -4,14 +4,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from episodica.data import augment
-from episodica.engine.access import SessionAccess, View
+from episodica.engine.access import SessionAccess
 from episodica.engine.checkpoint import (
     Checkpoint,
     Checkpoints,
@@ -25,6 +24,8 @@ from episodica.engine.evaluate import evaluate_session
 from episodica.engine.experiment import Experiment, new_learner, new_method, notices
 from episodica.engine.forward import Forward, frozen
 from episodica.engine.frozen_part import FrozenPart
+from episodica.engine.fused.accelerate import accelerate
+from episodica.engine.fused.random_views import VIEWS
 from episodica.errors import Interrupted
 from episodica.memory import Kept, Memory
 from episodica.methods.method import Method, Step
@@ -67,13 +68,19 @@ class Trainer:
         self.checkpoints = Checkpoints.of(folder.checkpoints, experiment.config)
         self.learner = new_learner(self.config, experiment.device, over=experiment.over)
         self.method = new_method(self.config, experiment.device)
-        self.view: View = augment.view
+        self._view = VIEWS["torch"]
         self.memory = Memory(self.config.memory_rules)
         self.ledger = Ledger(self.config, experiment.split.hash)
         self.session = self.step = 0
         self._steps = [self.config.steps(tasks) for tasks in self.stream.lengths]
         self.seconds_train = 0.0
         self.saved_at = time.monotonic()
+
+    def accelerate(self, notice: Callable[[str], None]) -> Literal["torch", "fused"]:
+        """Let the compiled kernels do what they can, as the config asks; returns what computes."""
+        computing = accelerate(self.learner, self.config.kernels, notice)
+        self._view = VIEWS[computing]
+        return computing
 
     def run(self, first_notices: Sequence[str] = (), start: Start | None = None) -> None:
         """From the last checkpoint, else from `start`, else from the beginning; `first_notices` are logged first."""
@@ -112,7 +119,7 @@ class Trainer:
             restore_module("learner", teacher, self.checkpoints.at_end_of(self.session - 1))
         store, device = self.experiment.compressed or self.experiment.store, self.experiment.device
         access = SessionAccess(
-            store, self.config.augment, device, pools, rng, self.learner, teacher, self.frozen, self.view
+            store, self.config.augment, device, pools, rng, self.learner, teacher, self.frozen, self._view
         )
         if not tensors:
             self._log("session", classes=len(pools.current), memory=len(self.memory))
@@ -129,7 +136,7 @@ class Trainer:
             self._notice("no block of the backbone trains and nothing else has weights: there is nothing to train")
         if teacher is not None and self.config.train.consolidate < 1:
             consolidate(self.learner, teacher, self.config.train.consolidate)
-        if self.method.replays:
+        if self.config.replays:
             embed = partial(access.embed_for_choice, self.learner)
             self.memory.add(pools.current, embed, rng("engine.memory"), self.experiment.compressed)
         self.method.end(access, pools)

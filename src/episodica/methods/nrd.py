@@ -71,6 +71,11 @@ class NRD(Method, name="nrd"):
             raise ValueError(
                 "neighbours and classify are both 0, so that nothing is learned: give one of them a weight"
             )
+        if 2 * self.group > shape.images:
+            raise ValueError(
+                f"group = {self.group}: a half of a step has {shape.images} images, of two classes at least: "
+                f"set it to {shape.images // 2} or less"
+            )
         require_vectors(learner, "it compares the directions of embeddings")
 
     def adapt(self, learner: Learner) -> None:

@@ -5,8 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from conformance.tiny import tiny
+from episodica.data import augment
+from episodica.engine.access import SessionAccess
+from episodica.engine.experiment import load_experiment
 from episodica.engine.fused import accelerate
 from episodica.engine.fused.build import CannotBuild
 from episodica.engine.run import run_one
@@ -57,6 +61,28 @@ def test_a_compressed_memory_holds_more_images_in_the_same_bytes(tmp_path: Path)
     }
     assert set(kept[None]) == {plain.memory.per_class}
     assert min(kept[20]) > plain.memory.per_class  # type: ignore[operator]
+
+
+def test_new_images_go_through_the_codec_too_and_those_of_evaluation_do_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, plain = tiny({"memory.quality": 20}), SessionAccess.images
+    experiment, read = load_experiment(config), []
+
+    def images(access: SessionAccess, rows: torch.Tensor) -> torch.Tensor:
+        found = plain(access, rows)
+        read.append((rows, found))
+        return found
+
+    monkeypatch.setattr(SessionAccess, "images", images)
+    run_one(config, tmp_path, silent)
+    store = experiment.compressed
+    assert store is not None
+    assert all(torch.equal(found, store.read(rows)) for rows, found in read)
+    seen = set(torch.cat([rows for rows, _ in read]).tolist())
+    assert all(seen & set(pool.images().tolist()) for pool in experiment.stream.train), "images of every task"
+    rows = next(iter(experiment.stream.train)).images()
+    assert torch.equal(experiment.pixels(rows), augment.plain(experiment.store.read(rows), config.augment))
 
 
 def test_a_failed_run_that_goes_on_has_not_failed(tmp_path: Path) -> None:

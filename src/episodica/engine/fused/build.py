@@ -30,7 +30,7 @@ from episodica.files.door import Folder, Refused
 from episodica.files.lock import locked
 from episodica.files.sealed import find_sealed, seal
 
-UNITS = ("first_block.cpp", "later_block.cpp", "norm_leaky.cpp", "join.cpp", "winograd.cpp", "views.cpp")
+UNITS = ("first_block.cpp", "later_block.cpp", "norm_leaky.cpp", "join.cpp", "winograd.cpp", "random_views.cpp")
 SOURCES = tuple(Path(__file__).with_name(name) for name in (*UNITS, "filtering.h", "pooling.h", "tiles.h", "vectors.h"))
 # Predictive commoning would carry pixels from one step of a loop to the next, in registers that the sums need.
 # With the costs of Zen instead of an average processor, GCC has products read from memory what registers could hold.
@@ -51,11 +51,17 @@ class Kernels(NamedTuple):
     """The compiled functions, and what the user should know about where they come from."""
 
     functions: ctypes.CDLL
+    key: str
     remark: str | None = None
 
 
 def library() -> ctypes.CDLL:
     return kernels().functions
+
+
+def version() -> str:
+    """What tells these kernels from those of another source, compiler or processor."""
+    return kernels().key
 
 
 @cache
@@ -66,10 +72,10 @@ def kernels() -> Kernels:
     except Refused as refused:
         with TemporaryDirectory(prefix="episodica-") as private:
             functions = _built(key, Folder(Path(private)))
-        return Kernels(functions, f"the compiled kernels of the cache were not used, but built anew: {refused}")
+        return Kernels(functions, key, f"the compiled kernels of the cache were not used, but built anew: {refused}")
     except OSError as error:
         raise CannotBuild(f"the kernels cannot be written to {folder}: {error.strerror or error}") from None
-    return Kernels(_found(key, folder) or _built_once(key, folder))
+    return Kernels(_found(key, folder) or _built_once(key, folder), key)
 
 
 def _built_once(key: str, folder: Folder) -> ctypes.CDLL:

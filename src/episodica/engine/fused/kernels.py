@@ -30,8 +30,10 @@ def random_views(
     std: Sequence[float],
 ) -> Tensor:
     """Of uint8 [M, H, W, 3], by where each window begins, whether it is mirrored and three factors, [M] each."""
-    m, h, w, _ = images.shape
+    m, h, w, colours = images.shape
     assert images.dtype == torch.uint8, images.dtype
+    assert colours == len(mean) == len(std) == 3, images.shape
+    assert {t.numel() for t in (top, left, mirrored, brightness, contrast, colour)} == {m}, "one number an image"
     assert {top.dtype, left.dtype} == {torch.int64}, (top.dtype, left.dtype)
     assert mirrored.dtype == torch.bool, mirrored.dtype
     assert {brightness.dtype, contrast.dtype, colour.dtype} == {torch.float32}

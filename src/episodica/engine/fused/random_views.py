@@ -8,7 +8,7 @@ from episodica.data.augment import Draws
 from episodica.engine.fused import kernels
 
 
-def view(images: Tensor, how: AugmentConfig, draws: Draws) -> Tensor:
+def random_views(images: Tensor, how: AugmentConfig, draws: Draws) -> Tensor:
     """By torch where images are not on the CPU, or change their size."""
     resizes = how.crop == "resized" or augment.size_seen(images, how) != images.shape[2]
     if resizes or images.device.type != "cpu":
@@ -19,3 +19,7 @@ def view(images: Tensor, how: AugmentConfig, draws: Draws) -> Tensor:
     colour = augment.factor(how.colour, draws.colour)
     flipped = augment.flipped(how, draws)
     return kernels.random_views(images, top, left, flipped, brightness, contrast, colour, how.mean, how.std)
+
+
+VIEWS = {"torch": augment.view, "fused": random_views}
+"""What makes random views, by what computes."""

@@ -1,5 +1,5 @@
 // Random views of images: a window of the zero-padded image, mirrored or not, with another brightness, contrast and colour.
-// All of it is done to one image before the next, so that its numbers never leave the nearest cache.
+// All of it is done to one image before the next, so that its numbers stay in the caches.
 //
 // Arrays are dense: images and views [M][H][W][3].
 
@@ -24,8 +24,8 @@ void cut(const uint8_t* image, int64_t height, int64_t width, int64_t top, int64
         for (int64_t x = 0; x < width; ++x) {
             const int64_t from = left + (mirrored ? width - 1 - x : x);
             const bool seen = inside && from >= 0 && from < width;
-            const uint8_t* pixel = image + 3 * ((y + top) * width + from);
-            for (int c = 0; c < 3; ++c) planes[c][y * width + x] = seen ? level[pixel[c]] : 0.0f;
+            const int64_t pixel = 3 * ((y + top) * width + from);
+            for (int c = 0; c < 3; ++c) planes[c][y * width + x] = seen ? level[image[pixel + c]] : 0.0f;
         }
     }
 }
