@@ -16,6 +16,7 @@ Coordinates run from -1 to 1 across the image. A rotation is given as the tangen
 Shape letters: I images, S strokes, E straight edges, H rows, W columns.
 """
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import combinations
@@ -93,7 +94,7 @@ def draw(classes: int, per_class: int, size: int, seed: int) -> tuple[Array, Arr
     def fill(label: int) -> None:
         images[label] = drawings(seed, label, programs, per_class, size)
 
-    with ThreadPoolExecutor() as pool:
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # more than there are cores would fight over memory
         list(pool.map(fill, range(classes)))
     alphabets = np.array([alphabet_and_rank(label)[0] for label in range(classes)])
     return images.reshape(-1, size, size, 3), alphabets
