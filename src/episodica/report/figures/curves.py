@@ -9,6 +9,12 @@ from episodica.report.comparison import METRICS
 from episodica.report.figures.canvas import colours, grid, styled
 
 ARRANGED = ("seen", "meta_test")
+BOUNDS = {  # a method with all tasks at once, or joint training; with several episodes a step, or one
+    (False, False): "--",
+    (False, True): ":",
+    (True, False): (0, (6, 2)),
+    (True, True): "-.",
+}
 HANDLE, LETTER = 0.6, 0.075  # inches that a name takes in a legend
 
 
@@ -106,7 +112,7 @@ def _draw(axes: Any, line: Line, metric: str, shade: str) -> None:
         axes.axhline(
             means[-1],
             color=shade,
-            linestyle="--" if line.config.train.episodes_per_step == 1 else ":",
+            linestyle=BOUNDS[line.config.stream.merged, line.config.train.episodes_per_step > 1],
             linewidth=1.4,
             label=line.name,
         )

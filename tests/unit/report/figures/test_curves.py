@@ -33,6 +33,15 @@ def test_shots_are_those_of_the_examination(make_run):
     assert titles(figure)[::2] == ["glyphs, 1-shot, seen", "glyphs, 2-shot, seen"]
 
 
+def test_bounds_are_told_apart_by_their_lines(make_run):
+    bounds = [make_run("joint", 0.7), make_run("joint", 0.8, **{"train.episodes_per_step": 2})]
+    bounds += [make_run("nrd", 0.9, **{"stream.merged": True, "train.episodes_per_step": n}) for n in (1, 2)]
+    (lines,) = by_setting([make_run("ft", 0.5), *bounds])
+    for axes in curves(lines).axes:
+        drawn = [str(line._unscaled_dash_pattern) for line in axes.lines if len(set(line.get_ydata())) == 1]
+        assert len(set(drawn)) == len(bounds)
+
+
 def test_a_bound_is_a_line_across(make_run):
     (lines,) = by_setting([make_run("ft", 0.5), make_run("joint", 0.7)])
     for axes, metric in zip(curves(lines).axes, ARRANGED, strict=True):
