@@ -240,11 +240,12 @@ class RunConfig(Section):
         """What decides the numbers, without what does nothing here; where the files lie and what computes is not in
         it."""
         tree = self.model_dump(mode="json", exclude_defaults=exclude_defaults)
-        tree.pop("memory", None)
         if self.replays:
             tree["memory"] = self.memory_rules.model_dump(mode="json", exclude_defaults=exclude_defaults)
             if self.memory.quality is None:
                 tree["memory"].pop("codec", None)  # nothing is compressed
+        else:
+            tree.pop("memory", None)
         for path in (*NOT_IN_THE_NUMBERS, *self._idle):
             section, _, key = path.rpartition(".")
             (tree.get(section, {}) if section else tree).pop(key, None)
