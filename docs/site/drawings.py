@@ -128,7 +128,7 @@ def forgetting() -> Canvas:
 
 
 def _first_task(method: str) -> list[float]:
-    """By session, as committed; seed 0, the first order of classes, one episode a step."""
+    """By session, as committed; seed 0, the first order of classes, one episode a step, exemplars as they are."""
     (run,) = (
         path for path in LONG.glob(f"{method}-*") if _is_first(yaml.safe_load((path / "config.yaml").read_text()))
     )
@@ -136,7 +136,8 @@ def _first_task(method: str) -> list[float]:
 
 
 def _is_first(config: dict) -> bool:
-    return (config["seed"], config["stream"]["seed"], config["train"]["episodes_per_step"]) == (0, 0, 1)
+    first = (config["seed"], config["stream"]["seed"], config["train"]["episodes_per_step"]) == (0, 0, 1)
+    return first and config["memory"].get("quality") is None
 
 
 def _results(folder: Path) -> dict:

@@ -25,11 +25,11 @@ def test_pages_are_up_to_date() -> None:
 
 
 def test_a_sentence_takes_its_numbers_from_the_committed_runs() -> None:
-    from committed import Group
+    from committed import Group, matching
     from sentences import lead, unseen
 
-    runs = {run[0].method.name: run[1] for run in Group.read("long").runs if run[0].stream.seed == 0}
-    assert unseen("long", "erd", "session=2") == f"{100 * runs['erd'].sessions[1].meta_test.mean:.1f}"
+    ((_, results),) = matching(Group.read("long").runs, {"method.name": "erd"}, {"stream.seed": 0})
+    assert unseen("long", "erd", "session=2") == f"{100 * results.sessions[1].meta_test.mean:.1f}"
     assert unseen("long", "erd", "order=1") != unseen("long", "erd")
     assert lead("unseen", "long", "erd", "ft").startswith("+15.0 ± ")
     with pytest.raises(ValueError, match="0 runs of ida"):
@@ -132,10 +132,11 @@ def test_settings_are_named_after_the_factors_that_are_not_ours() -> None:
 
 
 def test_a_difference_is_paired_where_it_is_known_and_else_wider() -> None:
-    from committed import Group
+    from committed import Group, matching
 
     group = Group.read("long")
-    runs = {run[0].method.name: run for run in group.runs if run[0].stream.seed == 0}
+    (erd,), (ft,) = (matching(group.runs, {"method.name": name}, {"stream.seed": 0}) for name in ("erd", "ft"))
+    runs = {"erd": erd, "ft": ft}
     paired, turned = (group.difference(runs[a], runs[b], "seen") for a, b in (("erd", "ft"), ("ft", "erd")))
     assert paired.paired
     assert paired.mean == -turned.mean
